@@ -138,8 +138,8 @@ def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd
     runs, keys = runs.astype(dict.fromkeys(_STATED, float)), ["task", "experiment"]
     groups = runs.groupby(keys, sort=False)
     ours = groups[list(_STATED)].mean().join(groups["name"].agg(" ".join).rename("runs"))
-    # A mean over machines is the speed of none of them.
-    speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map(str).reset_index()
+    # A mean over machines is the speed of none of them. As text, with the digits that a CSV file gives numbers.
+    speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map("{:.9g}".format).reset_index()
     ours["step_seconds"] = speeds.groupby(keys)["step_seconds"].agg(" / ".join)
     ours = ours.join(groups["machine"].agg(lambda machines: " / ".join(machines.unique()))).reset_index()
     frame = pd.concat([pd.read_csv(input.paper).assign(by="paper"), ours.assign(by="ours")], ignore_index=True)
