@@ -30,7 +30,7 @@ from transformer.translation.translator import open_translator
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 SUBWORDS = 28  # fewer than ROWS
-CODE = {"sinusoids": "concatenated", "target_spaces": 32}  # of tensor2tensor
+CODE = {"sinusoids": "concatenated", "target_spaces": 32, "P_drop_relu": 0.1}  # of tensor2tensor
 MODELS = {
     "paper-text": {},
     "tensor2tensor": CODE,

@@ -45,7 +45,7 @@ def save_marian(
         raise InputError("Marian: expected a translator, found a parser")
     for field in msgspec.structs.fields(Model):
         value = getattr(config, field.name)
-        if not (field.required or field.name in ("scaled", "tied") or value == field.default):
+        if not (field.required or field.name in ("scaled", "tied", "P_drop_relu") or value == field.default):
             raise InputError(f"Marian: expected {field.name} {field.default!r}, found {value!r}")
     if config.positions == "words":
         raise InputError("Marian: expected positions sinusoid, learned or none, found 'words'")
@@ -91,6 +91,7 @@ def _configuration(
         "max_position_embeddings": POSITIONS,
         "dropout": config.P_drop,
         "attention_dropout": config.P_drop_attention,
+        "activation_dropout": config.P_drop_relu or 0.0,
         "vocab_size": rows + 1,  # the last one is Marian's padding
         "share_encoder_decoder_embeddings": config.tied,
         "tie_word_embeddings": config.tied,
