@@ -87,10 +87,10 @@ def reason_unusable(messages: list[str]) -> tuple[str, str]:
 
 
 def use_threads(count: int | None) -> None:
-    """Compute with so many processor threads; None: one for each processor."""
+    """Compute with so many processor threads; None: one for each processor that this process may use."""
     if (count or 0) > (most := _THREADS * os.cpu_count()):
         raise InputError(f"--threads: expected {most} at most, {_THREADS} for each processor, found {count}")
-    torch.set_num_threads(count or os.cpu_count())
+    torch.set_num_threads(count or processors())
 
 
 def available_memory(device: torch.device, threads: int) -> int:

@@ -184,6 +184,12 @@ def test_silver_leaves_out_what_is_blank_repaired_or_long(silver):
     assert silver(scores, 0.6, most_words=longest - 1, **options) == [5, 6]
 
 
+def test_silver_names_the_line_that_is_no_tree(silver):
+    """Of the file: blank lines and repaired ones count."""
+    with pytest.raises(SystemExit, match=r"parsed\.trees, line 3: expected one tree, found 2"):
+        silver([-1.0, -2.0, -3.0], 0.5, repaired=[2], lines=["", TREES[1], TREES[2] * 2])
+
+
 def test_silver_of_repaired_trees_alone_is_refused(silver, tmp_path):
     with pytest.raises(SystemExit, match=r"parsed\.trees: none of 3 is a tree "):
         silver([-1.0, -2.0, -3.0], 0.5, repaired=[1, 2, 3])

@@ -145,6 +145,7 @@ NAMES = [
         {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
         "scales.demo: wide-2N: N: expected 4, twice base's, found 6",
     ),
+    ({f"{EN_CS}/target": "en"}, f"{EN_CS}.target: expected another language than the source's, found 'en'"),
     ({f"{EN_CS}/dev": "mine-train"}, f"{EN_CS}.dev: expected a corpus that is not learned from, found 'mine-train'"),
     (
         {f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}},

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 from sacremoses import MosesPunctNormalizer
 from support.commands import do, error
 from support.project import ROOT
@@ -141,6 +142,18 @@ def test_a_wrong_launch_is_one_line(monkeypatch, on_the_processor, changes: dict
 def test_more_threads_than_any_machine_serves_are_refused():
     with pytest.raises(InputError, match=r"^--threads: expected .* at most, 16 for each processor, found 1000000$"):
         use_threads(10**6)
+
+
+def test_threads_are_as_many_as_the_processors_that_a_process_may_use():
+    """And no more, as in a job of a cluster that was given some of a node's."""
+    before, threads = os.sched_getaffinity(0), torch.get_num_threads()
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        use_threads(None)
+        assert torch.get_num_threads() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+        torch.set_num_threads(threads)
 
 
 def test_a_link_at_a_temporary_name_is_not_followed(tmp_path: Path, monkeypatch):

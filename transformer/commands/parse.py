@@ -256,8 +256,8 @@ def silver(
     lines = list(read_lines(trees))
     about = read_parses(parses, trees, len(lines))
     whole = [index for index, line in enumerate(lines) if line and str(index + 1) not in about["repaired"]]
-    sizes = map(len, map(words, one_a_line((lines[index] for index in whole), trees)))
-    short = [index for index, size in zip(whole, sizes, strict=True) if size <= most_words]
+    parsed = ((index, tree) for index in whole for tree in one_a_line([lines[index]], trees, index + 1))
+    short = [index for index, tree in parsed if len(words(tree)) <= most_words]
     if not short:
         raise InputError(f"{trees}: none of {len(lines):,} is a tree without repair of {most_words} words at most")
     best = sorted(short, key=lambda index: -about["scores"][index])

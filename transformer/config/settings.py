@@ -182,6 +182,8 @@ def _check_scale(config: dict, where: str) -> None:
 
 def _check_corpora(config: dict, task: dict, where: str) -> None:
     """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
+    if "source" in task and task["source"] == task["target"]:
+        refuse(f"{where}.target", f"expected another language than the source's, found '{task['target']}'")
     for name, ending in scales.files_of(task):
         corpus = _require_named(config["corpora"], name, "corpora", where)
         languages = ["en", "de", "fr", "trees"] if "grammar" in corpus else [*corpus.get("files", ["trees"])]

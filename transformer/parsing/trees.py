@@ -48,9 +48,9 @@ class Leaf:
 Tree = list[Open | Leaf | Close]
 
 
-def one_a_line(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
+def one_a_line(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[Tree]:
     """Yield the tree on each of `lines`. Raises InputError like `parse_trees`, and if a line has not one tree."""
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first):
         trees = [tree for _, tree in parse_trees([line], name, number)]
         if len(trees) != 1:
             raise InputError(f"{name}, line {number}: expected one tree, found {len(trees)}")

@@ -23,9 +23,11 @@ ask = Inputs(config, HERE)
 # The code on which the results of beam search depend, and scores.
 SEARCH = [
     "model",
+    "data/corpus.py",
+    "data/tokenization.py",
     *(f"translation/{name}.py" for name in ("decoder", "search", "translator")),
 ]
-SCORES = ["evaluation/bleu.py", "evaluation/scores.py"]
+SCORES = ["data/tokenization.py", "evaluation/bleu.py", "evaluation/scores.py"]
 RESOURCES = layout.Resources("resources")
 RESULTS = layout.Scale(f"{config['results']}/{{scale}}")
 DATA = RESULTS.data("{task}")

@@ -4,7 +4,14 @@
 rule table:
     input:
         unpack(ask.files_of(TABLES, "table")),
-        code=ask.code("report/tables", "evaluation", "model/cost.py", "registry.py"),
+        code=ask.code(
+            "report/tables",
+            "data/corpus.py",
+            "data/tokenization.py",
+            "evaluation",
+            "model/cost.py",
+            "registry.py",
+        ),
     output:
         [RESULTS.table("{table}", ending) for ending in ("csv", "md", "tex", "json")],
         html=report(
