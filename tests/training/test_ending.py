@@ -93,7 +93,7 @@ def test_a_training_begins_with_other_weights(tmp_path):
 
 
 def test_a_whole_run_goes_on_from_another(tmp_path):
-    """By the command; a vocabulary of other subwords is refused."""
+    """By the command; a vocabulary of other subwords is refused, and weights without one."""
     data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
     first, second = (tmp_path / name for name in ("first", "second"))
     average = Run(first).average
@@ -104,6 +104,9 @@ def test_a_whole_run_goes_on_from_another(tmp_path):
     Run(first).vocabulary.write_bytes(b"other")
     make_run(second, make_experiment(initial_weights=str(average), rate=0.6))
     with pytest.raises(SystemExit, match=r"initial_weights: .*: expected the vocabulary .*, found "):
+        cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
+    Run(first).vocabulary.unlink()
+    with pytest.raises(SystemExit, match=r"initial_weights: .*: expected its vocabulary\.model beside it, found none"):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
 
 

@@ -78,10 +78,12 @@ def _initial_sha256(experiment: Experiment, data: Data) -> str | None:
     """Return the checksum of the weights that a training begins with, if any. Refuses those of another vocabulary."""
     if not (initial := experiment.training.initial_weights):
         return None
-    vocabulary = Run(Path(initial).parent).vocabulary
-    if vocabulary.exists() and vocabulary.read_bytes() != data.vocabulary.read_bytes():
+    checksum, vocabulary = sha256(Path(initial)), Run(Path(initial).parent).vocabulary
+    if not vocabulary.exists():
+        raise InputError(f"initial_weights: {initial}: expected its {vocabulary.name} beside it, found none")
+    if vocabulary.read_bytes() != data.vocabulary.read_bytes():
         raise InputError(f"initial_weights: {initial}: expected the vocabulary {data.vocabulary}, found {vocabulary}")
-    return sha256(Path(initial))
+    return checksum
 
 
 def _fault(data: Data, sums: dict[str, str], world: World) -> str | None:
