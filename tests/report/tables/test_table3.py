@@ -73,10 +73,8 @@ def test_bold_is_what_both_measurements_say_and_all_are_counted(make):
     assert column(table, "Seen on dev?")["heads-1"] == column(table, "Seen on test?")["heads-1"] == "**seen here**"
     assert column(table, "Seen on dev?")["N-2"] == "seen here"
     assert column(table, "Seen on test?")["N-2"] == column(table, "Seen on test?")["big"] == "cannot be told"
-    counted = (
-        "Of the 3 variations that the paper's Table 3 finds better or worse than base, 1 (`heads-1`) are seen here on"
-    )
-    assert f"{counted} both dev and test, 1 (`N-2`) on one alone; 0 are not seen on either" in said(table)
+    counted = "Of the 3 variations that the paper's Table 3 finds better or worse than base, seen here on both dev and"
+    assert f"{counted} test: 1 (`heads-1`); on one alone: 1 (`N-2`). Not seen on either: 0; on" in said(table)
     assert rows["N-2"]["test_difference"] == 0
 
 
@@ -85,8 +83,8 @@ def test_verdicts_of_two_measurements_are_counted_by_what_both_say():
     said |= {"contrary": ("seen here", "not seen here"), "half": ("seen here", "")}
     frame = pd.DataFrame.from_dict(said, orient="index", columns=["here", "test_here"])
     frame[["paper_difference", "p_holm", "test_p_holm"]] = 1.0
-    counted = "0 are seen here on both dev and test, 1 (`seen`) on one alone; 0 are not seen on either, 1 (`lost`) on"
-    assert f"{counted} one alone; 1 (`contrary`) cannot be told." in findings(frame)
+    counted = "seen here on both dev and test: 0; on one alone: 1 (`seen`). Not seen on either: 0; on one alone: 1 (`lost`)"
+    assert f"{counted}. Cannot be told: 1 (`contrary`). " in findings(frame)
 
 
 def test_differences_that_are_small_in_print_or_by_holms_p_are_named():
