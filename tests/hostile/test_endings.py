@@ -144,6 +144,7 @@ def test_more_threads_than_any_machine_serves_are_refused():
         use_threads(10**6)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not say")
 def test_threads_are_as_many_as_the_processors_that_a_process_may_use():
     """And no more, as in a job of a cluster that was given some of a node's."""
     before, threads = os.sched_getaffinity(0), torch.get_num_threads()

@@ -26,7 +26,7 @@ Small = Annotated[int, Meta(ge=1, le=10_000)]
 Large = Annotated[int, Meta(ge=1, le=100_000)]
 Width = Annotated[int, Meta(ge=1, le=1_000_000)]  # the paper's widest has 4096
 Rows = Annotated[int, Meta(ge=1, le=65_535)]  # an id is stored in 16 bits
-Steps = Annotated[int, Meta(ge=1, le=99_999_999)]  # the paper's longest training has 300,000
+Steps = Annotated[int, Meta(ge=1, le=99_999_999)]  # file names have eight digits; the paper's longest has 300,000
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]  # the paper's batches have 25,000
 Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes: no corpus has more
 Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]

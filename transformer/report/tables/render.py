@@ -94,10 +94,13 @@ class Table:
         return f"Table {number[1]}." if number else ""
 
 
+# Those behind them depend on the processor.
+NINE_DIGITS = "{:.9g}"
+
+
 def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
     """Write `output`.csv, `frame` with nine digits, and the table as .json, .md, .tex and .html."""
-    # Nine digits: those behind them depend on the processor.
-    rounded = frame.map(lambda value: float(f"{value:.9g}") if isinstance(value, float) else value)
+    rounded = frame.map(lambda value: float(NINE_DIGITS.format(value)) if isinstance(value, float) else value)
     parts = {"csv": rounded.to_csv(index=frame.index.name is not None)}
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
     parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}

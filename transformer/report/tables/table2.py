@@ -18,7 +18,7 @@ from transformer.evaluation.scores import read_scores, require_one
 from transformer.model.cost import SENTENCE, SUSTAINED, planned_flops, single_precision
 from transformer.records import Trained, run_name
 from transformer.report.tables import cells
-from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
+from transformer.report.tables.render import NINE_DIGITS, Cell, Column, Note, Table, lay_out
 
 
 def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
@@ -138,8 +138,8 @@ def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd
     runs, keys = runs.astype(dict.fromkeys(_STATED, float)), ["task", "experiment"]
     groups = runs.groupby(keys, sort=False)
     ours = groups[list(_STATED)].mean().join(groups["name"].agg(" ".join).rename("runs"))
-    # A mean over machines is the speed of none of them. As text, with the digits that a CSV file gives numbers.
-    speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map("{:.9g}".format).reset_index()
+    # A mean over machines is the speed of none of them.
+    speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map(NINE_DIGITS.format).reset_index()
     ours["step_seconds"] = speeds.groupby(keys)["step_seconds"].agg(" / ".join)
     ours = ours.join(groups["machine"].agg(lambda machines: " / ".join(machines.unique()))).reset_index()
     frame = pd.concat([pd.read_csv(input.paper).assign(by="paper"), ours.assign(by="ours")], ignore_index=True)
