@@ -149,6 +149,14 @@ def test_groups_are_all_items_and_begin_no_item_beyond_what_is_held_together(siz
         assert number == len(lists) - 1 or len(group) == most or sum(group) >= GROUP
 
 
+def test_what_comes_before_a_bad_line_is_not_lost(write):
+    path = write(b"one\ntwo\nthree\n\xff\nfive\n")
+    lists = groups(read_lines(path), 2, len)
+    assert [next(lists), next(lists)] == [["one", "two"], ["three"]]
+    with pytest.raises(InputError, match="line 4"):
+        next(lists)
+
+
 def test_pairs_side_by_side(write):
     assert list(read_pairs(write("a\nb\n", "en"), write("x\n\n", "de"))) == [("a", "x"), ("b", "")]
 

@@ -187,16 +187,24 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
 
 
 def groups(items: Iterable, most: int, size: Callable[[Any], int]) -> Iterator[list]:
-    """Yield `items` in lists of at most `most`, and of fewer where their sizes, in characters, come to GROUP."""
-    group, total = [], 0
-    for item in items:
-        group.append(item)
-        total += size(item)
-        if len(group) == most or total >= GROUP:
-            yield group
-            group, total = [], 0
+    """Yield `items` in lists of at most `most`, and of fewer where their sizes, in characters, come to GROUP.
+
+    Of a bad input, all items before the fault are yielded before InputError is raised.
+    """
+    group, total, fault = [], 0, None
+    try:
+        for item in items:
+            group.append(item)
+            total += size(item)
+            if len(group) == most or total >= GROUP:
+                yield group
+                group, total = [], 0
+    except InputError as error:
+        fault = error
     if group:
         yield group
+    if fault:
+        raise fault
 
 
 def draw(items: Iterable, total: int, most: int) -> Iterator:

@@ -54,7 +54,10 @@ def run(tmp_path_factory):
 
 
 def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkeypatch):
-    """A person at a terminal gets each answer at once, the same as from a file; a bad line is named by its place."""
+    """A person at a terminal gets each answer at once, the same as from a file.
+
+    A bad line is named by its place, and the line that arrives with it, before it, is answered.
+    """
     lines = [line.encode() + b"\n" for line in random_lines(5, 4)]
     (tmp_path / "text").write_bytes(b"".join(lines))
     monkeypatch.setattr(translate, "TOGETHER", 3)
@@ -66,10 +69,10 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
         for line in lines:
             process.stdin.write(line)
             answers.append(process.stdout.readline())
-        process.stdin.write(b"ab " * 2000 + b"\n")
+        process.stdin.write(lines[0] + b"ab " * 2000 + b"\n")
         process.stdin.close()
-        assert process.stdout.read() == b""
-        assert b"standard input: line 5: 2001 subwords, at most" in process.stderr.read()
+        assert process.stdout.read() == answers[0]
+        assert b"standard input: line 6: 2001 subwords, at most" in process.stderr.read()
     assert process.returncode == 1
     assert b"".join(answers) == (tmp_path / "out").read_bytes()
 

@@ -3,7 +3,7 @@
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -62,18 +62,29 @@ def translate(
     reading = open_input(input) if input else nullcontext(sys.stdin.buffer)
     writing = replacing(output, "wb") if output else nullcontext(sys.stdout.buffer)
     with reading as source, writing as target:
-        read = groups(split_lines(source), TOGETHER, len) if input else arriving(source)
-        name, before = input or "standard input", 0
-        for group in read:
-            lines = list(decode_lines(group, name, before + 1))
+        name, pieces = input or "standard input", [split_lines(source)] if input else arriving(source)
+        for before, lines in _groups(pieces, name):
+            fault = None
             try:
                 translations = translator.translate(lines, **asked)
-            except TooLong as error:
-                raise InputError(f"{name}: line {before + error.number}: {error.problem}") from None
+            except TooLong as error:  # what came before it is answered
+                fault = InputError(f"{name}: line {before + error.number}: {error.problem}")
+                lines = lines[: error.number - 1]
+                translations = translator.translate(lines, **asked)
             for number, (line, best) in enumerate(zip(lines, translations, strict=True), start=before):
                 answer = _json(line, best) if json else _moses(number, best) if n_best else best.text + "\n"
                 target.write(answer.encode())  # UTF-8, whatever the locale
             target.flush()
+            if fault:
+                raise fault
+
+
+def _groups(pieces: Iterable[Iterable[bytes]], name: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield lines that are translated together, and how many come before them. Raises InputError naming the line."""
+    before = 0
+    for piece in pieces:
+        for lines in groups(decode_lines(piece, name, before + 1), TOGETHER, len):
+            yield before, lines
             before += len(lines)
 
 

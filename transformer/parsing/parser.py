@@ -6,7 +6,6 @@ reaches its limit on the length: any other symbol gets probability zero.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, POSITIONS, Decoding
 from transformer.data.corpus import SPECIAL, Subwords
+from transformer.files import groups
 from transformer.model.transformer import Transformer
 from transformer.parsing.trees import Tree, decode
 from transformer.translation.search import Decoder
@@ -62,8 +62,7 @@ class Parser:
 
     def parse_all(self, sentences: Iterable[list[str]]) -> Iterator[Parse | None]:
         """Yield a parse for each sentence, None for one without words, in constant memory."""
-        sentences = iter(sentences)
-        while chunk := list(islice(sentences, SENTENCES_AT_ONCE)):
+        for chunk in groups(sentences, SENTENCES_AT_ONCE, lambda words: sum(map(len, words))):
             parses = iter(self.parse([words for words in chunk if words]))
             yield from (next(parses) if words else None for words in chunk)
 
