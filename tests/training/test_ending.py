@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ from transformer.layout import Run
 from transformer.model import weights
 from transformer.model.transformer import Transformer
 from transformer.training.log import Evaluation
-from transformer.training.loop import TrainingRun
+from transformer.training.loop import TrainingError, TrainingRun
 from transformer.training.states import best, dev_perplexities, publish
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -60,6 +61,17 @@ def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, mon
         assert weights.load(published.average)[1]["steps"] == [4, 6]
         assert weights.load(published.last)[1]["step"] == 6
     assert Run(whole.folder / "published").average.read_bytes() == published.average.read_bytes()
+
+
+def test_a_checkpoint_stays_until_no_saved_state_may_need_it(tmp_path, monkeypatch):
+    """Step 6 is the best one until the training is killed at step 8; from step 5 on again, as by chance, it is not."""
+    killed, again = {2: 4.0, 4: 3.0, 6: 2.0}, {6: 3.5, 8: 3.6}
+    for given in (killed, again):
+        run = start(tmp_path, make_experiment(running={"evaluate_every": 1000, "save_every": 5}, **EARLY))
+        monkeypatch.setattr(Evaluation, "perplexity", lambda *_, run=run, given=given: given[run.progress.step])
+        with pytest.raises(TrainingError, match="KeyError: 8") if given is killed else nullcontext():
+            train(run)
+    assert (run.progress.step, dev_perplexities(Run(tmp_path))) == (8, {2: 4.0, 4: 3.0, 6: 3.5, 8: 3.6})
 
 
 @pytest.mark.slow

@@ -237,11 +237,11 @@ class TrainingRun:
             if self.training.patience:
                 header["dev_perplexity"] = self.perplexities[progress.step]
             checkpoints.save(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
-            if self.training.patience:
-                kept = sorted(step for step in self.perplexities if step <= best(self.perplexities))
-                self.forget(lambda step: step < kept[-self.training.averaged_checkpoints :][0])
         if self.reached(self.experiment.running.save_every) or stopped:
             self.states.save(progress)
+            if kept := sorted(step for step in self.perplexities if step <= best(self.perplexities)):
+                # Not before: where a run goes on from an older state, another step may be the best.
+                self.forget(lambda step: step < kept[-self.training.averaged_checkpoints :][0])
 
     def forget(self, gone: Callable[[int], bool]) -> None:
         """Delete the checkpoints of these steps."""
