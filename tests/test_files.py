@@ -1,5 +1,6 @@
 """Files are whole or absent; what a line of text is, and what is an error."""
 
+import gzip
 import hashlib
 import os
 import resource
@@ -72,6 +73,11 @@ def test_a_full_disk_leaves_the_old_file(path, size):
     assert_untouched(path)
 
 
+def test_an_output_that_cannot_be_made_is_named_and_not_its_temporary_file():
+    with pytest.raises(OSError, match=r": '/proc/out\.de'"), replacing("/proc/out.de"):
+        pytest.fail("opened")  # where nobody, root neither, can make a file
+
+
 def test_a_folder_is_refused_before_anything_is_made(tmp_path):
     for path in (tmp_path, ""):
         with pytest.raises(IsADirectoryError), replacing(path):
@@ -128,6 +134,11 @@ def test_what_is_not_utf8_is_named_with_its_line(write, bad):
     path = write(b"one\ntwo\n" + bad + b"\nfour\n")
     with pytest.raises(InputError, match=rf"{path}, line 3: expected UTF-8"):
         list(read_lines(path))
+
+
+def test_a_file_that_is_packed_is_called_so(write):
+    with pytest.raises(InputError, match="line 1: expected UTF-8, found gzip"):
+        list(read_lines(write(gzip.compress(b"a sentence\n"))))
 
 
 def test_a_line_that_is_too_long_is_named(write):

@@ -47,7 +47,7 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # which nobody can lay a link at
     try:
-        with naming(path), open(temporary, mode.replace("w", "x"), **text) as file:
+        with naming(path, temporary), open(temporary, mode.replace("w", "x"), **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -82,13 +82,13 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def naming(path: str | Path) -> Iterator[None]:
-    """Name the file that is written in the error of a full disk."""
+def naming(path: str | Path, temporary: str | Path = "") -> Iterator[None]:
+    """Name the file that is written in the error of a full disk, and in an error that names its temporary file."""
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            error.filename = error.filename or str(path)
+        if str(error.filename) == str(temporary) or (error.errno in _FULL and not error.filename):
+            error.filename = str(path)
         raise
 
 
@@ -129,6 +129,7 @@ def write_columns(rows: Iterable[Iterable[str]], paths: Iterable[str | Path]) ->
 
 LONGEST_LINE = 2**20  # bytes without the line feed; the longest sentences of WMT have some 50,000
 GROUP = 2**24  # characters of lines that are worked on at once, whatever their number
+_GZIP = b"\x1f\x8b"  # the first bytes of such a file; the second one is no UTF-8
 _FULL_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory|std::bad_alloc")
 
 
@@ -179,8 +180,10 @@ def decode_lines(lines: Iterable[bytes], name: str | Path, first: int = 1) -> It
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
-            raise InputError(f"{name}, line {number}: expected UTF-8, found an invalid {where}") from error
+            found = f"an invalid byte {error.start + 1} (0x{line[error.start]:02x})"
+            if number == 1 and line.startswith(_GZIP):
+                found = "gzip: unpack it first"
+            raise InputError(f"{name}, line {number}: expected UTF-8, found {found}") from error
         if number == 1:
             text = text.removeprefix("\ufeff")  # with which some programs begin a file of UTF-8
         yield text.removesuffix("\n").removesuffix("\r")
