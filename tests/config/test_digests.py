@@ -12,15 +12,15 @@ from transformer.config.scales import all_runs, at, parts
 from transformer.layout import Run
 
 ROOT = Path(__file__).parents[2]
-RECORDED = sorted(path.parent for path in ROOT.glob("results/record/multi30k/runs/*/*/*/run.json"))
+RECORDED = sorted(path.parent for path in ROOT.glob("results/record/*/runs/*/*/*/run.json"))
 RESOLVED = json.loads((ROOT / "tests/golden/experiments.json").read_text("utf-8"))  # SHA-256 of each experiment.yaml
 
 
 def test_all_recorded_runs_are_tested():
-    assert len(RECORDED) == 61
+    assert len(RECORDED) == 63
 
 
-@pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: "/".join(folder.parts[-3:]))
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: "/".join(folder.parts[-5:]))
 def test_a_recorded_training_has_its_digest(folder):
     record = json.loads(Run(folder).record.read_text("utf-8"))
     assert load(Run(folder).experiment).digest(record["data_sha256"]) == record["digest"]
