@@ -27,10 +27,10 @@ from transformer.config.experiment import EOS, PAD, Decoding, load
 from transformer.data.corpus import Subwords, TokenArray
 from transformer.device import best_device
 from transformer.evaluation.bleu import multi_bleu
-from transformer.files import InputError
 from transformer.layout import SIDES, Data, Run
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
+from transformer.storage.files import InputError
 from transformer.translation.decoder import Weights
 from transformer.translation.marian import save_marian
 from transformer.translation.translator import by_length, search

@@ -28,16 +28,16 @@ from torch import Tensor
 from benchmarks import train
 from benchmarks.results import FOLDER, LeftOut
 from benchmarks.workload import Workload, of_paper, of_run, random_text
-from transformer import provenance
 from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.corpus import TokenArray
 from transformer.device import World, available_memory, best_device, joined
-from transformer.files import replacing
 from transformer.layout import Data, Run
 from transformer.model.attention import fits_blocks
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.process import StopSignals
+from transformer.storage import provenance
+from transformer.storage.files import replacing
 from transformer.training.batches import ParallelText, open_text
 from transformer.training.log import Evaluation
 from transformer.training.loop import TrainingRun

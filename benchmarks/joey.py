@@ -15,7 +15,7 @@ from benchmarks.results import LeftOut, require, require_paper
 from benchmarks.workload import NEVER, Workload
 from transformer.config.experiment import UNK, Model
 from transformer.device import best_device
-from transformer.files import write_columns
+from transformer.storage.files import write_columns
 
 SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids
 

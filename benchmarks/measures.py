@@ -18,7 +18,7 @@ from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
 from transformer.evaluation import bleu
-from transformer.files import read_lines, read_pairs
+from transformer.storage.files import read_lines, read_pairs
 
 RAW = "https://raw.githubusercontent.com/"
 MOZILLA = f"{RAW}mozilla/firefox-translations-models/e7957fc407441a5e3e35bbcbf9d60d9b35764618/evaluation"

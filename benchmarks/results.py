@@ -13,9 +13,9 @@ import msgspec
 import torch
 from tabulate import tabulate
 
-from transformer import provenance
 from transformer.device import best_device
-from transformer.files import replacing
+from transformer.storage import provenance
+from transformer.storage.files import replacing
 
 THREADS = os.cpu_count() or 1
 FOLDER = Path(__file__).parent / "results"

@@ -10,7 +10,7 @@ from transformer.config.experiment import EOS, UNK, Experiment, load, resolve
 from transformer.config.scales import PARSER, RunName, at, parts
 from transformer.data.corpus import Subwords, TokenArray
 from transformer.layout import Data
-from transformer.reading import read_yaml
+from transformer.storage.reading import read_yaml
 from transformer.training.batches import ParallelText, open_text
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"

@@ -11,8 +11,8 @@ from support.toy import make_experiment, random_text, start
 
 from transformer import device
 from transformer.device import PER_PARAMETER, SHARE, best_device, given_gpu, pieces, saved_bytes
-from transformer.files import InputError
 from transformer.process import processors
+from transformer.storage.files import InputError
 from transformer.training.batches import plan_batches
 
 SAYS = "The NVIDIA driver on your system is too old (found version 12080). Please update\nyour GPU driver."

@@ -16,8 +16,8 @@ from transformer import cli
 from transformer import doctor as machine
 from transformer.commands import doctor as slurm
 from transformer.config import settings
-from transformer.files import InputError
-from transformer.plan import LINE
+from transformer.pipeline.plan import LINE
+from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[1]
 

@@ -8,10 +8,11 @@
     parsing/      §6.3   trees, linearisation, parser, EVALB
     evaluation/   §4, §6 BLEU, significance, what is measured on trained models
     report/              tables, figures, the page
-    commands/            what people and rules call
+    pipeline/            what the workflow asks: which runs there are, and which files each job reads
+    storage/             files, JSON and YAML records, checksums, provenance
+    commands/            the subcommands
 
-layout.py names all files, records.py says what is in them, registry.py lists tables and figures, inputs.py says what
-each job of the workflow reads; device.py and process.py are GPUs, processes and signals; doctor.py checks a machine.
+layout.py names all files; device.py and process.py are GPUs, processes and signals; doctor.py checks a machine.
 `python -m transformer` lists the commands. From Python, `load` opens a trained model.
 """
 
@@ -26,7 +27,8 @@ __version__ = "0.9.0"
 def load(folder: str) -> "Translator":
     """Open the folder of a trained run, or an export, to translate, to score translations and to see attention.
 
-    The model is on a GPU if there is one; TRANSFORMER_DEVICE=cpu does without. Raises transformer.files.InputError.
+    The model is on a GPU if there is one; TRANSFORMER_DEVICE=cpu does without.
+    Raises transformer.storage.files.InputError.
     """
     from transformer.translation.translator import open_translator  # here, as torch takes seconds
 

@@ -17,9 +17,9 @@ from importlib.util import find_spec
 import cyclopts
 from cyclopts import Parameter
 
-from transformer.files import InputError, out_of_memory, reason
 from transformer.process import manners
-from transformer.provenance import identity
+from transformer.storage.files import InputError, out_of_memory, reason
+from transformer.storage.provenance import identity
 
 _MODULES = {  # the subcommands, each a function of its module
     "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),

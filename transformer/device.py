@@ -23,8 +23,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from transformer.files import InputError, out_of_memory
 from transformer.process import Interrupted, StopSignals, memory_limits, processors, take_lock
+from transformer.storage.files import InputError, out_of_memory
 
 logger = logging.getLogger(__name__)
 VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are

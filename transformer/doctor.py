@@ -15,10 +15,10 @@ import torch
 
 from transformer.config.scales import downloads_of, sources, tasks_of
 from transformer.device import DRIVER, given_gpu, reason_unusable
-from transformer.files import InputError, origin, replacing
-from transformer.pipeline import RESOURCES, Pipeline
-from transformer.plan import array_bytes, planned_runs, run_bytes, text_bytes
+from transformer.pipeline.plan import array_bytes, planned_runs, run_bytes, text_bytes
+from transformer.pipeline.scale import RESOURCES, Pipeline
 from transformer.process import take_lock
+from transformer.storage.files import InputError, origin, replacing
 
 LEVELS = ("ok", "warning", "error")
 ANSWER_SECONDS = 10.0  # for a server to answer

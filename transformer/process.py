@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn, Self
 
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 # The signals that batch systems, terminals and people send to a training, such as Slurm's --signal=USR1@120.

@@ -10,8 +10,8 @@ import yaml
 from support.project import rules_of, snakemake, transformer
 
 from transformer.commands.results import OF_SCALE
-from transformer.files import sha256
 from transformer.model import weights
+from transformer.storage.files import sha256
 
 RECORD, BASE = Path("results/record/small"), Path("runs/en-de/base/1")
 

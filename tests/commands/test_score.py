@@ -14,8 +14,8 @@ from support.toy import write_text
 from transformer.config.experiment import Decoding, save
 from transformer.evaluation.bleu import marks, paper_reference, paper_tokens, scores
 from transformer.evaluation.scores import RESAMPLES, bleu_draws, limits
-from transformer.files import sha256
 from transformer.model import weights as checkpoints
+from transformer.storage.files import sha256
 
 GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
 TEST = ["(S (NP (NN a)) (VP (VB b) (CD ,)))", "(NP (NN c))", "(S (VP (NN d)) (. .))", ""]

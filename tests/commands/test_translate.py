@@ -12,8 +12,8 @@ from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, r
 import transformer
 from transformer.commands import translate
 from transformer.commands.translate import PIECE, arriving
-from transformer.files import LONGEST_LINE
 from transformer.model import weights as checkpoints
+from transformer.storage.files import LONGEST_LINE
 
 
 def test_lines_come_as_they_arrive():

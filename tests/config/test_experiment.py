@@ -11,8 +11,8 @@ from msgspec import structs
 from transformer.config.experiment import Experiment, load, resolve, save
 from transformer.config.scales import RunName, at
 from transformer.config.scales import parts as configured_parts
-from transformer.files import InputError
 from transformer.report.tables.cells import read_printed
+from transformer.storage.files import InputError
 
 CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text("utf-8"))
 ROW = CONFIG["base"]

@@ -8,7 +8,7 @@ from msgspec import structs
 from transformer.config import settings
 from transformer.config.experiment import resolve
 from transformer.config.scales import RunName, all_runs, at, parts, preparation_of, tasks_of
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
 RUNS = {

@@ -14,7 +14,7 @@ from support.project import ENVIRONMENT, copy_project, own_corpus
 
 from transformer.config import settings
 from transformer.config.scales import RunName, at, parts, trained_claims
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from support import archives
 from support.commands import do, error
 
 from transformer.data.archive import find_segments
-from transformer.files import LONGEST_LINE, InputError
+from transformer.storage.files import LONGEST_LINE, InputError
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
 LINES = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\n\nLetzte Zeile\n".encode()

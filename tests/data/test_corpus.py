@@ -13,7 +13,7 @@ from transformer.config.experiment import EOS
 from transformer.data import corpus
 from transformer.data.corpus import Subwords, TokenArray, evenly, learn, parallel, write_tokens
 from transformer.data.tokenization import write_tokenized
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 LANGUAGES = ("en", "de")
 PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]

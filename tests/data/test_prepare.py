@@ -9,9 +9,9 @@ import pytest
 
 from transformer.commands import prepare
 from transformer.data.corpus import Subwords, TokenArray
-from transformer.files import InputError, sha256
 from transformer.layout import SIDES, Data
-from transformer.records import Manifest, read_json
+from transformer.storage.files import InputError, sha256
+from transformer.storage.records import Manifest, read_json
 
 WORDS = {
     "en": ("a", "man", "woman", "dog", "sees", "hears", "isn't", "there,", '"here"', "today"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from transformer.config.experiment import EOS, PAD, UNK
 from transformer.data.corpus import Subwords, evenly, learn
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
 SIZE = 100

@@ -20,13 +20,13 @@ import transformer
 from transformer.config.experiment import EOS, PAD, POSITIONS
 from transformer.data.corpus import Subwords
 from transformer.evaluation.analyses import Attention
-from transformer.files import InputError
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import save
-from transformer.records import read_json
 from transformer.report.figures.attention import grids
+from transformer.storage.files import InputError
+from transformer.storage.records import read_json
 
 SOURCE, TARGET = random_sentences(1, 2, longest=9)
 

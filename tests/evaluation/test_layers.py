@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.evaluation.layers import LAYERS, Projected, Recurrent, Restricted, connected, measure_layers
 from transformer.model.cost import COSTS, Measured, growth, multiply_adds
-from transformer.reading import structured
 from transformer.report.tables.cells import read_printed
+from transformer.storage.reading import structured
 
 PAPER = Path(__file__).parents[2] / "workflow/paper/table1.csv"
 SIZES = {"n": 13, "d": 6, "k": 3, "r": 5}

@@ -14,9 +14,9 @@ from support.mirror import mirrored
 from support.scored import score, write_scores
 
 from transformer.evaluation.scores import read_scores
-from transformer.files import InputError, sha256
 from transformer.layout import Resources, Run, Scale
 from transformer.model import weights
+from transformer.storage.files import InputError, sha256
 
 RECORD = Scale(Path(__file__).parents[2] / "results/record/multi30k")
 HERE, CORPORA = Scale("results/multi30k"), Resources("resources")

@@ -11,7 +11,6 @@ from support.analysing import PAIRS, STEPS, analyse, by_commands
 from support.commands import do, error
 from support.toy import forge, make_data, random_model, random_text, write_text
 
-from transformer.checksums import sums_of
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
 from transformer.evaluation.analyses import longest_of
@@ -30,10 +29,11 @@ from transformer.evaluation.subject import (
     smoothing,
     tuning,
 )
-from transformer.files import InputError
 from transformer.model import weights
 from transformer.model.packed import pack
-from transformer.registry import ANALYSES
+from transformer.pipeline.registry import ANALYSES
+from transformer.storage.checksums import sums_of
+from transformer.storage.files import InputError
 from transformer.training.loss import perplexity
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")

@@ -15,7 +15,7 @@ from support.project import ROOT, transformer
 from support.toy import DECODING, make_experiment, random_lines, write_text
 
 from transformer.config.experiment import save
-from transformer.files import sha256
+from transformer.storage.files import sha256
 
 pytestmark = pytest.mark.slow
 OLD = "1dec4f5bb8a3834df427356c7f8bf7372e3d8a56"

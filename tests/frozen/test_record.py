@@ -19,8 +19,8 @@ from support.project import ROOT, copy_project, rules_of, snakemake, transformer
 from transformer.commands.results import OF_SCALE
 from transformer.config.scales import all_runs
 from transformer.config.settings import read
-from transformer.files import sha256
-from transformer.pipeline import Pipeline, names
+from transformer.pipeline.scale import Pipeline, names
+from transformer.storage.files import sha256
 
 RECORD = Path("results/record/multi30k")
 SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetensors"))

@@ -17,7 +17,7 @@ from transformer.config import settings
 from transformer.config.experiment import POSITIONS
 from transformer.data.tokenization import Normalizer
 from transformer.device import joined, use_threads
-from transformer.files import InputError, replacing, sha256
+from transformer.storage.files import InputError, replacing, sha256
 from transformer.translation.search import length_penalty
 
 TREE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))"

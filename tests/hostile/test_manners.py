@@ -115,7 +115,7 @@ def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
 def test_a_second_signal_waits_for_files_to_be_removed(tmp_path):
     program = (
         "import os, signal, sys\n"
-        "from transformer.files import replacing\n"
+        "from transformer.storage.files import replacing\n"
         "from transformer.process import manners\n"
         "with manners('test'), replacing(sys.argv[1]) as file:\n"
         "    try: os.kill(os.getpid(), signal.SIGINT)\n"

@@ -7,8 +7,8 @@ import safetensors.torch
 import torch
 from support.toy import model_config, random_model
 
-from transformer.files import InputError
 from transformer.model.weights import average, load, load_model, save
+from transformer.storage.files import InputError
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(7.0)}
 HEADER = {"digest": "d", "step": 3, "nested": [1, None, 0.1]}

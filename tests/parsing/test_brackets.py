@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.files import InputError
 from transformer.parsing.brackets import (
     SentenceCounts,
     bracket_scores,
@@ -19,6 +18,7 @@ from transformer.parsing.brackets import (
     unparsed,
 )
 from transformer.parsing.trees import Close, Leaf, Open, Tree, parse_trees
+from transformer.storage.files import InputError
 
 
 def tree(text: str) -> Tree:

@@ -22,10 +22,10 @@ from support.trees import PLAIN, TREES
 
 from transformer.config.experiment import EOS, PAD, POSITIONS, save
 from transformer.data.corpus import SPECIAL, Subwords
-from transformer.files import InputError
 from transformer.model.packed import pack
 from transformer.parsing.parser import TOO_LONG, Parser, TreeDecoder, open_parser, penn_words
 from transformer.parsing.trees import bracketed, decode, encode_tree, words
+from transformer.storage.files import InputError
 from transformer.translation.search import beam_search, length_penalty
 
 WORDS = [penn_words(line) for line in PLAIN]

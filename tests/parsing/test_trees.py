@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from nltk.tree import Tree as NltkTree
 from support.trees import read, trees
 
-from transformer.files import InputError
 from transformer.parsing.trees import (
     Close,
     Leaf,
@@ -21,6 +20,7 @@ from transformer.parsing.trees import (
     phrases,
     words,
 )
+from transformer.storage.files import InputError
 
 
 def cleaned(text: str) -> str:

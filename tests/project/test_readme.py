@@ -10,7 +10,7 @@ from snakemake.utils import update_config
 
 from transformer.cli import COMMANDS, main
 from transformer.config.schema import Config
-from transformer.reading import structured
+from transformer.storage.reading import structured
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -5,9 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from transformer.config.settings import read
-from transformer.inputs import Inputs
-from transformer.pipeline import Pipeline
-from transformer.registry import FIGURES, TABLES, made
+from transformer.pipeline.inputs import Inputs
+from transformer.pipeline.registry import FIGURES, TABLES, made
+from transformer.pipeline.scale import Pipeline
 from transformer.report.build import build_figure, build_page, build_table
 
 

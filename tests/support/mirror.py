@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from transformer.reading import read_yaml
+from transformer.storage.reading import read_yaml
 
 CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
 

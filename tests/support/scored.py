@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from transformer.checksums import sum_of
 from transformer.evaluation.bleu import token_bleu
 from transformer.report.tables.render import Grid, Table, markdown
+from transformer.storage.checksums import sum_of
 
 HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
 REFERENCES = [

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from transformer import cli
-from transformer.checksums import sums_of
 from transformer.config import experiment as settings
 from transformer.config.experiment import EOS, PAD, UNK, Experiment
 from transformer.data.corpus import TokenArray
@@ -23,6 +22,7 @@ from transformer.model import weights
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 from transformer.process import STOPPING, StopSignals
+from transformer.storage.checksums import sums_of
 from transformer.training.batches import ParallelText, batch_budgets
 from transformer.training.log import Evaluation
 from transformer.training.loop import TrainingRun

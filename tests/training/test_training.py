@@ -13,10 +13,10 @@ from support.toy import CPU, ROWS, TEXT, copy_text, interrupt, make_experiment, 
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from transformer.config.experiment import PAD
-from transformer.files import InputError
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.packed import pack
+from transformer.storage.files import InputError
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loop import TrainingError
 

@@ -16,8 +16,8 @@ from support.toy import forge, random_lines, write_text
 import transformer
 from transformer.commands.serve import MANIFEST
 from transformer.config.experiment import Decoding, load, save
-from transformer.files import sha256
 from transformer.model import weights as checkpoints
+from transformer.storage.files import sha256
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 

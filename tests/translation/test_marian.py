@@ -23,7 +23,7 @@ from support.toy import (
 
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.corpus import Subwords, learn
-from transformer.files import InputError
+from transformer.storage.files import InputError
 from transformer.translation.marian import marian_tokens, save_marian
 from transformer.translation.translator import open_translator
 

@@ -15,8 +15,8 @@ import transformer
 from transformer.config.experiment import EOS, POSITIONS, UNK
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
-from transformer.files import InputError
 from transformer.model.transformer import attention_weights
+from transformer.storage.files import InputError
 from transformer.translation.search import length_penalty
 from transformer.translation.translator import Translation, Translator, by_length, search
 

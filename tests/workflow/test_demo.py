@@ -15,8 +15,8 @@ from transformer.config import settings
 from transformer.config.experiment import resolve, save
 from transformer.config.scales import RunName, parts
 from transformer.layout import Data, Run
+from transformer.pipeline.registry import FIGURES, TABLES
 from transformer.process import StopSignals
-from transformer.registry import FIGURES, TABLES
 from transformer.training.loop import train_and_publish
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from support.project import copy_project, snakemake
 from support.rehearsal import FILTERED, FOREIGN, LINES, LOST, PAPER, make_rehearsal, write_treebank
 
 from transformer.config.scales import all_runs, downloads_of, parsing_of, tasks_of
-from transformer.registry import FIGURES, TABLES
+from transformer.pipeline.registry import FIGURES, TABLES
 
 SMALL = ["--configfile", "rehearsal.yaml", "made.yaml"]
 

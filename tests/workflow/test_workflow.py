@@ -12,8 +12,8 @@ from lxml import html
 from support.project import ENVIRONMENT, all_rules, copy_project, last_line, rules_of, snakemake
 
 from transformer.data.grammar import take
-from transformer.files import sha256
-from transformer.registry import FIGURES, TABLES
+from transformer.pipeline.registry import FIGURES, TABLES
+from transformer.storage.files import sha256
 
 RESULTS = "results/small"
 BASE = f"{RESULTS}/runs/en-de/base/1"

@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from cyclopts.types import File, NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 
-from transformer.files import InputError
-from transformer.records import parse_json, write_json
-from transformer.registry import ANALYSES
+from transformer.pipeline.registry import ANALYSES
+from transformer.storage.files import InputError
+from transformer.storage.records import parse_json, write_json
 
 _SHOWN = 80  # tokens that a picture of attention can show
 

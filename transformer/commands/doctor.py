@@ -20,8 +20,8 @@ from transformer import doctor as machine
 from transformer.config import settings
 from transformer.config.scales import training_threads
 from transformer.doctor import LEVELS, Finding, error, ok, trial
-from transformer.files import InputError
-from transformer.reading import read_yaml
+from transformer.storage.files import InputError
+from transformer.storage.reading import read_yaml
 
 _SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # of Snakemake's units of runtime
 Job = dict[str, Any]  # options of sbatch; time in minutes, mem in MB

@@ -19,13 +19,22 @@ from cyclopts import Parameter
 from cyclopts.types import File, NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
-from transformer.checksums import sums_of
 from transformer.data.archive import read_members, read_text
-from transformer.files import InputError, decode_lines, draw, read_lines, replacing, split_lines, write, write_columns
 from transformer.layout import SIDES
 from transformer.parsing.trees import Tree, bracketed, clean, encode_tree, one_a_line, parse_trees, split_words, words
 from transformer.parsing.trees import phrases as constituents
-from transformer.records import Parses, parse_json, read_parses, write_json
+from transformer.storage.checksums import sums_of
+from transformer.storage.files import (
+    InputError,
+    decode_lines,
+    draw,
+    read_lines,
+    replacing,
+    split_lines,
+    write,
+    write_columns,
+)
+from transformer.storage.records import Parses, parse_json, read_parses, write_json
 
 LICENCE = (
     "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "

@@ -7,14 +7,14 @@ from cyclopts.types import NonNegativeFloat, PositiveInt
 from cyclopts.validators import Number
 from tabulate import tabulate
 
-from transformer import plan as estimate
 from transformer.config.experiment import Experiment
 from transformer.config.scales import RunName, downloads_of, sources
 from transformer.config.settings import read
 from transformer.model.cost import SENTENCE
-from transformer.pipeline import Pipeline, names
+from transformer.pipeline import plan as estimate
+from transformer.pipeline.registry import TABLES, made
+from transformer.pipeline.scale import Pipeline, names
 from transformer.process import processors
-from transformer.registry import TABLES, made
 
 
 def plan(

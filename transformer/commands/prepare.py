@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.types import File, NonNegativeInt, PositiveInt
 
-from transformer.checksums import require_sums, sum_of, sums_of
 from transformer.config.experiment import POSITIONS, Preparation
-from transformer.files import InputError, read_lines, replacing, require_file, write_columns
 from transformer.layout import SIDES, Data
-from transformer.reading import structured
-from transformer.records import Manifest, parse_json, read_json, write_json
+from transformer.storage.checksums import require_sums, sum_of, sums_of
+from transformer.storage.files import InputError, read_lines, replacing, require_file, write_columns
+from transformer.storage.reading import structured
+from transformer.storage.records import Manifest, parse_json, read_json, write_json
 
 
 def fetch(

@@ -9,18 +9,18 @@ from typing import Literal
 
 import yaml
 
-from transformer.checksums import read_trained, write_trained
 from transformer.config.experiment import load
 from transformer.config.settings import changes, options, read
-from transformer.files import InputError, read_lines, replacing, replacing_folder, write
 from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
-from transformer.pipeline import Pipeline
-from transformer.records import read_json
-from transformer.registry import TABLES
+from transformer.pipeline.registry import TABLES
+from transformer.pipeline.scale import Pipeline
 from transformer.report.page.runs import read_run_records, run_cards
 from transformer.report.tables.render import Cell, Grid, Table
+from transformer.storage.checksums import read_trained, write_trained
+from transformer.storage.files import InputError, read_lines, replacing, replacing_folder, write
+from transformer.storage.records import read_json
 
 logger = logging.getLogger(__name__)
 _Name = Literal[tuple(TABLES)]

@@ -1,4 +1,4 @@
-"""Scores of translations and of parses, for readers and as score files (transformer/records.py)."""
+"""Scores of translations and of parses, for readers and as score files (transformer/storage/records.py)."""
 
 import hashlib
 import json as json_module
@@ -9,8 +9,8 @@ from cyclopts.types import File
 from tabulate import tabulate
 
 from transformer.evaluation.scores import bleu_draws, describe, f1_draws, limits
-from transformer.files import InputError, read_lines, read_pairs, write
-from transformer.records import read_parses
+from transformer.storage.files import InputError, read_lines, read_pairs, write
+from transformer.storage.records import read_parses
 
 PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # what papers report (docs/bleu.md)
 

@@ -7,15 +7,23 @@ from typing import Literal
 from cyclopts.types import Port, PositiveInt
 from msgspec.structs import asdict
 
-from transformer.checksums import read_trained, sums_of, verified_run
-from transformer.config.experiment import Decoding, load
+from transformer.config.experiment import Decoding, load, verified_run
 from transformer.data.corpus import Subwords
 from transformer.device import use_threads
-from transformer.files import InputError, environment, replacing_folder, sha256
 from transformer.layout import Run
 from transformer.model.weights import load_model
-from transformer.provenance import commit, now
-from transformer.records import Exported, averaged_steps, read_json, read_translated, read_weights, variants, write_json
+from transformer.storage.checksums import read_trained, sums_of
+from transformer.storage.files import InputError, environment, replacing_folder, sha256
+from transformer.storage.provenance import commit, now
+from transformer.storage.records import (
+    Exported,
+    averaged_steps,
+    read_json,
+    read_translated,
+    read_weights,
+    variants,
+    write_json,
+)
 from transformer.translation.marian import has_own_tables, save_marian
 
 MANIFEST = Run("").exported.name  # marks a folder as an export

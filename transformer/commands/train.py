@@ -9,11 +9,11 @@ from cyclopts.types import File, PositiveFloat, PositiveInt
 
 from transformer.config.experiment import Decoding, save
 from transformer.config.experiment import resolve as resolved
-from transformer.files import InputError, out_of_memory, reason, write
 from transformer.layout import Data, Run
 from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals
-from transformer.reading import structured
-from transformer.records import parse_json
+from transformer.storage.files import InputError, out_of_memory, reason, write
+from transformer.storage.reading import structured
+from transformer.storage.records import parse_json
 
 logger = logging.getLogger(__name__)
 _EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them

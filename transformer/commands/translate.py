@@ -12,8 +12,8 @@ from cyclopts.types import File, NonNegativeFloat, PositiveInt
 from msgspec.structs import asdict
 
 from transformer.device import use_threads
-from transformer.files import LONGEST_LINE, InputError, decode_lines, groups, open_input, replacing, split_lines
-from transformer.records import parse_json, run_name
+from transformer.storage.files import LONGEST_LINE, InputError, decode_lines, groups, open_input, replacing, split_lines
+from transformer.storage.records import parse_json, run_name
 from transformer.translation.translator import TooLong, Translation, open_translator
 
 logger = logging.getLogger(__name__)

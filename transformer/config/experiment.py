@@ -15,8 +15,11 @@ import msgspec
 import yaml
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from transformer.files import InputError, replacing
-from transformer.reading import read_yaml, structured
+from transformer.layout import Run
+from transformer.storage.checksums import read_trained, require_sums
+from transformer.storage.files import InputError, replacing
+from transformer.storage.reading import read_yaml, structured
+from transformer.storage.records import Exported, averaged_steps, read_json
 
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
 POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
@@ -243,3 +246,23 @@ def save(section: Section, path: str | Path) -> None:
     """Write `section` as YAML, in the order of its fields."""
     with replacing(path) as file:
         yaml.safe_dump(msgspec.to_builtins(section), file, sort_keys=False)
+
+
+def verified_run(run: Run, *paths: Path) -> Experiment:
+    """Return a run's settings. Raises InputError if they, or these files, are not those of its run.json or export.json.
+
+    Weights, which may lie elsewhere, must be of the same training.
+    """
+    experiment, own = load(run.experiment), [path for path in paths if path.parent.resolve() == run.folder.resolve()]
+    if run.record.exists():
+        record = read_trained(run.record)
+        if (found := experiment.digest(record["data_sha256"], record.get("initial_sha256"))) != record["digest"]:
+            expected = f"expected those of the training {record['digest']}, found those of {found}"
+            raise InputError(f"{run.experiment}: not the settings that {run.record} is about: {expected}")
+        for path in (path for path in paths if path.suffix == run.average.suffix):
+            averaged_steps(path, record["digest"])
+        require_sums(run.record, record.get("files", {}), own)
+    if run.exported.exists():
+        sums = read_json(run.exported, Exported)["sha256"]
+        require_sums(run.exported, sums, [run.experiment, run.decoding, run.record, *own])
+    return experiment

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer.config.experiment import RECIPES, contradiction
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all

@@ -16,8 +16,8 @@ import yaml
 from transformer.config import scales
 from transformer.config.experiment import RECIPES, resolve
 from transformer.config.schema import Config
-from transformer.files import InputError
-from transformer.reading import hint, located, read_yaml, structured
+from transformer.storage.files import InputError
+from transformer.storage.reading import hint, located, read_yaml, structured
 
 CONFIG = Path("config.yaml")  # of the project's folder
 

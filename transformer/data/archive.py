@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO
 
-from transformer.files import InputError, decode_lines, open_input, split_lines
+from transformer.storage.files import InputError, decode_lines, open_input, split_lines
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)

@@ -27,7 +27,8 @@ import numpy as np
 import sentencepiece
 
 from transformer.config.experiment import EOS, PAD, UNK
-from transformer.files import (
+from transformer.process import at_once, blocked
+from transformer.storage.files import (
     LONGEST_LINE,
     InputError,
     draw,
@@ -38,8 +39,7 @@ from transformer.files import (
     require_file,
     write,
 )
-from transformer.process import at_once, blocked
-from transformer.records import Checksum, Count
+from transformer.storage.records import Checksum, Count
 
 logger = logging.getLogger(__name__)
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows

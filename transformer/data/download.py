@@ -17,7 +17,7 @@ import requests
 import urllib3
 from tqdm import tqdm
 
-from transformer.files import InputError, checksum, naming
+from transformer.storage.files import InputError, checksum, naming
 
 logger = logging.getLogger(__name__)
 

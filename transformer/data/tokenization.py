@@ -17,7 +17,7 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from transformer.config.experiment import Preparation
 from transformer.data.corpus import blank, parallel
-from transformer.files import InputError, read_pairs, write_columns
+from transformer.storage.files import InputError, read_pairs, write_columns
 
 RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languages whose abbreviations Moses knows
 # Codes of three letters, as FLORES has them, of languages that a tokeniser has rules for.

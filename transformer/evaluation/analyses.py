@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import numpy as np
 from msgspec.structs import asdict
 
-from transformer.files import InputError, draw, read_lines
-from transformer.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, run_name
+from transformer.storage.files import InputError, draw, read_lines
+from transformer.storage.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, run_name
 
 if TYPE_CHECKING:
     from transformer.translation.translator import Translation, Translator

@@ -20,8 +20,8 @@ from torch import Tensor
 from transformer.config.experiment import POSITIONS
 from transformer.evaluation.analyses import Heads, HeadsOfKind
 from transformer.evaluation.subject import open_subject
-from transformer.files import draw
 from transformer.model.transformer import Transformer, attentions, hooked
+from transformer.storage.files import draw
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 

@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
-from transformer import provenance
 from transformer.model.attention import attention
 from transformer.model.cost import COSTS, multiply_adds
+from transformer.storage import provenance
 
 THREADS = 1
 _QUERIES = 64  # of additive attention, which holds d numbers for each of them and each key

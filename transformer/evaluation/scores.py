@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import asdict
 
-from transformer.checksums import read_trained, verified_run
-from transformer.config.experiment import Decoding, load
-from transformer.files import InputError, sha256
+from transformer.config.experiment import Decoding, load, verified_run
 from transformer.layout import Run
-from transformer.records import RunRecord, averaged_steps, read_translated, read_weights, run_name, variants
+from transformer.storage.checksums import read_trained
+from transformer.storage.files import InputError, sha256
+from transformer.storage.records import RunRecord, averaged_steps, read_translated, read_weights, run_name, variants
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,17 +10,17 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from transformer.checksums import read_manifest, require_sums
 from transformer.config.experiment import POSITIONS
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing, Tuning
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, draws, limits
-from transformer.files import InputError, draw, read_pairs, require_file, sha256
 from transformer.layout import Data, Run
 from transformer.model.transformer import Transformer
 from transformer.model.weights import average, require
-from transformer.records import averaged_steps
+from transformer.storage.checksums import read_manifest, require_sums
+from transformer.storage.files import InputError, draw, read_pairs, require_file, sha256
+from transformer.storage.records import averaged_steps
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, TypedDict
 from msgspec import Meta
 
 from transformer.config.experiment import Model
-from transformer.records import Amount, Positive
+from transformer.storage.records import Amount, Positive
 
 SENTENCE = 30  # tokens, of WMT's mean sentence
 # FLOP/s in single precision: as the paper has them (§6.1, footnote 5), then peaks by NVIDIA's data sheets, SXM.

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, POSITIONS, Model
-from transformer.files import InputError
 from transformer.model.attention import CrossAttention, MultiHead, SelfAttention, dropout
 from transformer.model.packed import Packed, pack
+from transformer.storage.files import InputError
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
 TARGET_SPACE = 9  # the row that the authors' code learned for English-German; any would do, as it is the only one

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from transformer.config.experiment import Model
-from transformer.files import InputError, replacing
 from transformer.model.transformer import Transformer
-from transformer.records import ABOUT, Unusable, WeightsHeader, read_weights
+from transformer.storage.files import InputError, replacing
+from transformer.storage.records import ABOUT, Unusable, WeightsHeader, read_weights
 
 _INT8_LEVELS = 127  # of int8 weights: a row's numbers are multiples, up to this one, of its step
 STEP = ".step"  # ends the name of the steps of a matrix' rows

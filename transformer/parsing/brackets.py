@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transformer.files import InputError, read_pairs
 from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_trees, with_words_of
+from transformer.storage.files import InputError, read_pairs
 
 _DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
 _SAME = {"PRT": "ADVP"}  # labels that count as another

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, POSITIONS, Decoding
 from transformer.data.corpus import SPECIAL, Subwords
-from transformer.files import groups
 from transformer.model.transformer import Transformer
 from transformer.parsing.trees import Tree, decode
+from transformer.storage.files import groups
 from transformer.translation.search import Decoder
 from transformer.translation.translator import opened, search
 

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 TOP = "TOP"  # the label of every cleaned tree's root
 _TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and in parsers' output

@@ -4,11 +4,11 @@ import logging
 from types import SimpleNamespace
 from typing import Any
 
-from transformer.files import replacing
-from transformer.registry import FIGURES, TABLES
+from transformer.pipeline.registry import FIGURES, TABLES
 from transformer.report.figures.style import save_drawing
 from transformer.report.page.page import make
 from transformer.report.tables.render import write_table
+from transformer.storage.files import replacing
 
 logger = logging.getLogger(__name__)
 

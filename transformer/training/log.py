@@ -14,10 +14,10 @@ import torch
 from transformer.config.experiment import POSITIONS, Decoding, Experiment, rate
 from transformer.data.corpus import Subwords
 from transformer.device import World
-from transformer.files import InputError, naming, write
 from transformer.layout import Run
 from transformer.model.transformer import Transformer
-from transformer.records import MetricsLine, lines_of, parse_json
+from transformer.storage.files import InputError, naming, write
+from transformer.storage.records import MetricsLine, lines_of, parse_json
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import batch_losses, perplexity
 from transformer.training.states import Progress

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer import provenance
-from transformer.checksums import read_manifest, require_sums
 from transformer.config.experiment import POSITIONS, Experiment, load
 from transformer.data.corpus import Subwords
 from transformer.device import World, available_memory, joined, locked
-from transformer.files import InputError, sha256
 from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
 from transformer.process import Interrupted, StopSignals
-from transformer.records import write_json
+from transformer.storage import provenance
+from transformer.storage.checksums import read_manifest, require_sums
+from transformer.storage.files import InputError, sha256
+from transformer.storage.records import write_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text
 from transformer.training.log import Evaluation, Logger
 from transformer.training.states import Progress, States, best, dev_perplexities, publish

@@ -7,12 +7,12 @@ import torch
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from transformer import provenance
 from transformer.config.experiment import EOS, Experiment
 from transformer.data.corpus import TokenArray
 from transformer.device import World, best_device
 from transformer.model.cost import SENTENCE
-from transformer.plan import Speed, run_flops
+from transformer.pipeline.plan import Speed, run_flops
+from transformer.storage import provenance
 from transformer.training.batches import ParallelText
 from transformer.training.step import Learner
 

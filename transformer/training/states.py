@@ -11,12 +11,12 @@ from pathlib import Path
 
 import torch
 
-from transformer.checksums import read_trained, write_trained
-from transformer.files import InputError, write
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.transformer import Transformer
-from transformer.records import Amount, Count, Unusable, read_weights
+from transformer.storage.checksums import read_trained, write_trained
+from transformer.storage.files import InputError, write
+from transformer.storage.records import Amount, Count, Unusable, read_weights
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from transformer.config.experiment import Experiment, Training, rate
 from transformer.data.corpus import Subwords
 from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
-from transformer.files import origin, out_of_memory
 from transformer.model.attention import fits_blocks
 from transformer.model.packed import padded_sizes
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
+from transformer.storage.files import origin, out_of_memory
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, plan_batches
 from transformer.training.loss import Losses, batch_losses, compiled
 

@@ -25,10 +25,10 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, PAD, POSITIONS, UNK, Decoding, Experiment, Model
 from transformer.data.corpus import UNUSED, Subwords
-from transformer.files import InputError, replacing
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
-from transformer.records import write_json
+from transformer.storage.files import InputError, replacing
+from transformer.storage.records import write_json
 
 _PAD_NAME = "<pad>"
 _EPSILON = 1e-5  # default of torch.nn.LayerNorm, as in Marian

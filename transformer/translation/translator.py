@@ -14,16 +14,15 @@ import torch
 import torch.nn.functional as F
 from msgspec.structs import asdict
 
-from transformer.checksums import verified_run
-from transformer.config.experiment import EOS, PAD, POSITIONS, Decoding, Experiment, load
+from transformer.config.experiment import EOS, PAD, POSITIONS, Decoding, Experiment, load, verified_run
 from transformer.data.corpus import Subwords, blank
 from transformer.device import best_device
-from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer, attention_weights
 from transformer.model.weights import load_model
-from transformer.reading import structured
+from transformer.storage.files import InputError
+from transformer.storage.reading import structured
 from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder, Weights
 from transformer.translation.search import Decoder, Scored, beam_search
 

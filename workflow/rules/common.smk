@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from transformer.config.scales import PARSER, all_runs, experiments_of, training_threads
-from transformer.files import InputError
-from transformer.inputs import DECODINGS, Inputs
+from transformer.storage.files import InputError
+from transformer.pipeline.inputs import DECODINGS, Inputs
 from transformer import layout
-from transformer.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
+from transformer.pipeline.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
 
 # Paths of the project are relative in its own folder, where finished jobs have recorded them so.
 HERE = "" if ROOT.samefile(os.curdir) else str(ROOT)

@@ -10,7 +10,7 @@ rule table:
             "data/tokenization.py",
             "evaluation",
             "model/cost.py",
-            "registry.py",
+            "pipeline/registry.py",
         ),
     output:
         [RESULTS.table("{table}", ending) for ending in ("csv", "md", "tex", "json")],
@@ -42,7 +42,7 @@ rule figure:
             "evaluation",
             "model",
             "config/experiment.py",
-            "registry.py",
+            "pipeline/registry.py",
         ),
     output:
         [RESULTS.figure("{figure}", ending) for ending in ("pdf", "json", "png")],
@@ -68,7 +68,7 @@ rule figure:
 rule page:
     input:
         unpack(ask.page_files),
-        code=ask.code("report", "evaluation", "parsing", "registry.py"),
+        code=ask.code("report", "evaluation", "parsing", "pipeline/registry.py"),
     output:
         RESULTS.report,
     log:

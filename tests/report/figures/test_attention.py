@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from transformer.files import InputError
 from transformer.report.figures import COLORS
 from transformer.report.figures.attention import by_word, distance, entropies, figure3, figure4, two_structured
+from transformer.storage.files import InputError
 
 ITS = {"text": "The bird its", "from": "its", "to": ["bird"]}
 

@@ -10,9 +10,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.font_manager import findfont, fontManager
 from matplotlib.image import imread
 
-from transformer.records import Description
 from transformer.report.figures import COLORS, style
 from transformer.report.figures.style import Drawing, new, save_drawing, steady_svg, write_in_other_fonts
+from transformer.storage.records import Description
 
 # Linear sRGB as it is seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
 SIGHTS = {

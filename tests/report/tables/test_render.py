@@ -7,9 +7,9 @@ import pytest
 from lxml import html as parser
 from support.tools import typeset
 
-from transformer.records import read_json
 from transformer.report.tables import render
 from transformer.report.tables.render import Cell, Column, Grid, Table, latex, lay_out
+from transformer.storage.records import read_json
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
 TABLE = Table(

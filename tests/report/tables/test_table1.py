@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transformer.files import InputError
 from transformer.report.tables.table1 import crossing, power
+from transformer.storage.files import InputError
 
 
 def test_power_of_a_power_law_whose_small_sizes_are_overhead():

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from support.scored import detail, make_table, said, score, shown, write_scores
 
-from transformer.files import InputError
 from transformer.report.tables.table2 import table2
+from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[3] / "workflow/paper"
 PRINTED = {"paper": ROOT / "table2.csv", "settings": ROOT / "table3.csv", "stated": ROOT / "training.csv"}

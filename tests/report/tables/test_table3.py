@@ -7,8 +7,8 @@ import pytest
 import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
-from transformer.files import InputError
 from transformer.report.tables.table3 import findings, read_variations, table3
+from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[3]
 PRINTED = """row,experiment,changed,steps,perplexity,bleu,parameters

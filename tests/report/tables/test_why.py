@@ -12,8 +12,8 @@ from transformer.config.experiment import save
 from transformer.data.corpus import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores
 from transformer.evaluation.scores import bleu_draws
-from transformer.files import sha256
 from transformer.report.tables.why import why
+from transformer.storage.files import sha256
 
 TRAINED = ["en-de/base/1", "en-de/dropout-0.0/1", "en-de/smoothing-0.0/1"]
 

@@ -11,10 +11,10 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, longest_of
 from transformer.evaluation.scores import limits
-from transformer.records import read_of_run, run_name
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
 from transformer.report.tables.cells import mean_draws, missing
+from transformer.storage.records import read_of_run, run_name
 
 _MAPS = {  # colours, title, decimals
     "increase": ("Oranges", "Rise of the loss without this head, in nats per token", 3),

@@ -8,8 +8,8 @@ from matplotlib.patches import Circle, FancyBboxPatch
 from msgspec.structs import asdict
 
 from transformer.config.experiment import Model, load
-from transformer.records import run_name
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
+from transformer.storage.records import run_name
 
 LINE = 0.8  # points
 # Fills that black text stands out from, each with a lightness of its own, too.

@@ -12,10 +12,10 @@ from matplotlib.patches import Rectangle
 
 from transformer.data.corpus import CONTINUED
 from transformer.evaluation.analyses import KINDS, Attention
-from transformer.files import InputError
-from transformer.records import read_json
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, new
+from transformer.storage.files import InputError
+from transformer.storage.records import read_json
 
 _FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 BESIDE, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words

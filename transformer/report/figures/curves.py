@@ -11,14 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from msgspec.structs import asdict
 
-from transformer.checksums import verified_run
-from transformer.config.experiment import load, rate
+from transformer.config.experiment import load, rate, verified_run
 from transformer.config.scales import PARSER
 from transformer.layout import Run
 from transformer.model.cost import COSTS, Measured, growth
-from transformer.records import read_json, read_metrics, run_name
 from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
+from transformer.storage.records import read_json, read_metrics, run_name
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 OTHERS = "other rows of Tables 3 and 5"

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, findSystemFonts, fontManager, get_font
 from matplotlib.text import Text
 
-from transformer.files import replacing
-from transformer.records import Description, write_json
 from transformer.report.figures import COLORS
+from transformer.storage.files import replacing
+from transformer.storage.records import Description, write_json
 
 logger = logging.getLogger(__name__)
 COLUMN_INCHES = 3.5  # one column of a two-column page

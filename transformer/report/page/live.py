@@ -24,10 +24,10 @@ from starlette.routing import Route
 from transformer.config.experiment import load
 from transformer.data.tokenization import count_words
 from transformer.evaluation.analyses import Attention, described
-from transformer.files import InputError, environment, reason
 from transformer.layout import Scale
-from transformer.records import parse_json, read_json, run_name
 from transformer.report.figures import COLORS
+from transformer.storage.files import InputError, environment, reason
+from transformer.storage.records import parse_json, read_json, run_name
 from transformer.translation.translator import open_translator
 
 HOST = "127.0.0.1"

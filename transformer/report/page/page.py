@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from transformer.checksums import require_scored
 from transformer.evaluation.analyses import Attention, whole_weights
-from transformer.files import read_pairs
-from transformer.records import Description, read_json
-from transformer.registry import FIGURES, TABLES
+from transformer.pipeline.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
 from transformer.report.page.runs import (
     closeness,
@@ -23,6 +20,9 @@ from transformer.report.page.runs import (
     usage,
 )
 from transformer.report.tables.render import Table, html, marked_environment
+from transformer.storage.checksums import require_scored
+from transformer.storage.files import read_pairs
+from transformer.storage.records import Description, read_json
 
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
 _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from transformer.checksums import read_trained
 from transformer.config.experiment import RECIPE_OF
-from transformer.records import Trained, read_scored, run_name, variants
 from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html
 from transformer.report.tables.table3 import findings
+from transformer.storage.checksums import read_trained
+from transformer.storage.records import Trained, read_scored, run_name, variants
 
 
 class _RunCard(NamedTuple):

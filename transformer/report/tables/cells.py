@@ -12,9 +12,9 @@ import pandas as pd
 
 from transformer.config.experiment import RECIPE_OF
 from transformer.evaluation.scores import RESAMPLES, SEED, limits, p_value, with_training
-from transformer.records import Start
-from transformer.registry import TABLES
+from transformer.pipeline.registry import TABLES
 from transformer.report.tables.render import Cell, Column, Grid, Note, Table, lay_out
+from transformer.storage.records import Start
 
 LEVEL = 0.05
 # BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
@@ -22,7 +22,7 @@ MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
 SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told", "no verdict"
 _WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
-_CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/provenance.py names a processor
+_CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/storage/provenance.py names a processor
 BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # any of evaluation/bleu.py, with their headings
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}

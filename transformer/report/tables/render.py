@@ -11,7 +11,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from transformer.files import environment, replacing
+from transformer.storage.files import environment, replacing
 
 CODE = re.compile(r"`([^`]*)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")

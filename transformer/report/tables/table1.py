@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from transformer.files import InputError
 from transformer.model.cost import COSTS, Measured, growth
-from transformer.records import read_json
 from transformer.report.tables.cells import note, read_printed, titled
 from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
+from transformer.storage.files import InputError
+from transformer.storage.records import read_json
 
 
 def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:

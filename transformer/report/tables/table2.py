@@ -12,13 +12,13 @@ from typing import Any
 
 import pandas as pd
 
-from transformer.checksums import read_manifest, read_trained
 from transformer.config.scales import TABLE_2
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.model.cost import SENTENCE, SUSTAINED, planned_flops, single_precision
-from transformer.records import Trained, run_name
 from transformer.report.tables import cells
 from transformer.report.tables.render import NINE_DIGITS, Cell, Column, Note, Table, lay_out
+from transformer.storage.checksums import read_manifest, read_trained
+from transformer.storage.records import Trained, run_name
 
 
 def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:

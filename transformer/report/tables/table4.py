@@ -6,9 +6,9 @@ import pandas as pd
 
 from transformer.evaluation.scores import RUN, check_runs, require_one
 from transformer.parsing.brackets import SHORT
-from transformer.records import Parsed, read_of_run, run_name
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
+from transformer.storage.records import Parsed, read_of_run, run_name
 
 # What is averaged over seeds: percentages, then numbers of sentences.
 _MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]

@@ -15,10 +15,10 @@ import pandas as pd
 
 from transformer.evaluation.analyses import KINDS, PAYLOADS, longest_of
 from transformer.evaluation.scores import holm, require_one
-from transformer.records import read_of_run, run_name
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Row, Table, lay_out
 from transformer.report.tables.table3 import read_last
+from transformer.storage.records import read_of_run, run_name
 
 _PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
 _RUN_KEYS = ["name", "experiment", "seed"]

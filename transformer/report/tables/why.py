@@ -13,19 +13,19 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.checksums import require_scored
 from transformer.config.experiment import load
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, read_scores
-from transformer.files import InputError, read_lines, read_pairs
 from transformer.layout import Run
-from transformer.records import read_translated
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 from transformer.report.tables.table2 import read_systems
 from transformer.report.tables.table3 import read_last
+from transformer.storage.checksums import require_scored
+from transformer.storage.files import InputError, read_lines, read_pairs
+from transformer.storage.records import read_translated
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def commit() -> str:
     """Return the commit of this checkout, with `+changes` if files outside results/ differ; `unknown` elsewhere."""
     try:
         git("ls-files", "--error-unmatch", Path(__file__).name)  # pip may install into somebody else's checkout
-        edited = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)../results")
+        edited = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)../../results")
         changes = "+changes" if edited else ""
         return git("rev-parse", "HEAD") + changes
     except (OSError, subprocess.CalledProcessError):  # no git, or not under its control

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from transformer.config.experiment import Experiment, resolve
 from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of
-from transformer.files import InputError
 from transformer.model.cost import SENTENCE, parameters, planned_flops
-from transformer.pipeline import Pipeline
-from transformer.records import read_json
+from transformer.pipeline.scale import Pipeline
+from transformer.storage.files import InputError
+from transformer.storage.records import read_json
 
 _BENCHMARKS = Path("benchmarks/results")  # in the project's folder
 _BENCHMARK = "python -m benchmarks.train --model base"

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.config.experiment import Experiment, load
-from transformer.files import InputError, sha256
-from transformer.layout import Run
-from transformer.records import Exported, Manifest, Trained, averaged_steps, read_json, read_translated, write_json
+from transformer.storage.files import InputError, sha256
+from transformer.storage.records import (
+    Manifest,
+    Trained,
+    read_json,
+    read_translated,
+    write_json,
+)
 
 
 def sum_of(content: Any) -> str:
@@ -66,23 +70,3 @@ def write_trained(path: Path, record: Mapping[str, Any], files: Iterable[Path]) 
     """Write run.json with the checksums of these files beside it, and its own."""
     content = {key: value for key, value in record.items() if key != "sha256"} | {"files": sums_of(files)}
     write_json(path, content | {"sha256": sum_of(content)}, indent=1)
-
-
-def verified_run(run: Run, *paths: Path) -> Experiment:
-    """Return a run's settings. Raises InputError if they, or these files, are not those of its run.json or export.json.
-
-    Weights, which may lie elsewhere, must be of the same training.
-    """
-    experiment, own = load(run.experiment), [path for path in paths if path.parent.resolve() == run.folder.resolve()]
-    if run.record.exists():
-        record = read_trained(run.record)
-        if (found := experiment.digest(record["data_sha256"], record.get("initial_sha256"))) != record["digest"]:
-            expected = f"expected those of the training {record['digest']}, found those of {found}"
-            raise InputError(f"{run.experiment}: not the settings that {run.record} is about: {expected}")
-        for path in (path for path in paths if path.suffix == run.average.suffix):
-            averaged_steps(path, record["digest"])
-        require_sums(run.record, record.get("files", {}), own)
-    if run.exported.exists():
-        sums = read_json(run.exported, Exported)["sha256"]
-        require_sums(run.exported, sums, [run.experiment, run.decoding, run.record, *own])
-    return experiment

@@ -8,12 +8,12 @@ import pytest
 
 from transformer.config import settings
 from transformer.config.scales import all_runs
-from transformer.inputs import Inputs
 from transformer.layout import Run
-from transformer.pipeline import Pipeline
-from transformer.registry import FIGURES, TABLES, made, obstacles
+from transformer.pipeline.inputs import Inputs
+from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
+from transformer.pipeline.scale import Pipeline
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

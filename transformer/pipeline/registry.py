@@ -12,7 +12,7 @@ from typing import Any
 
 from transformer.config.scales import TABLE_2, WHY, RunName, parser_runs, runs_of, trained_claims
 from transformer.layout import Data, Run
-from transformer.pipeline import RESOURCES, Pipeline, names
+from transformer.pipeline.scale import RESOURCES, Pipeline, names
 
 Files = dict[str, Path | list[Path]]
 

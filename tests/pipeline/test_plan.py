@@ -13,13 +13,11 @@ from support.toy import make_experiment
 from transformer.cli import main
 from transformer.config.scales import RunName
 from transformer.config.settings import read
-from transformer.files import InputError
 from transformer.layout import Run
 from transformer.model import weights
 from transformer.model.cost import parameters
 from transformer.model.transformer import Transformer
-from transformer.pipeline import Pipeline
-from transformer.plan import (
+from transformer.pipeline.plan import (
     STATE,
     STATES,
     WEIGHT,
@@ -32,11 +30,13 @@ from transformer.plan import (
     run_hours,
     training_lines,
 )
-from transformer.registry import TABLES
+from transformer.pipeline.registry import TABLES
+from transformer.pipeline.scale import Pipeline
+from transformer.storage.files import InputError
 from transformer.training import pace
 from transformer.training.states import publish
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 V_37000 = "scales={paper: {tasks: {en-de: {embedding_rows: 37000}}}}"  # the paper's own count of subwords
 with open(ROOT / "workflow/paper/table3.csv", encoding="utf-8", newline="") as file:
     TABLE_3 = list(csv.DictReader(file))

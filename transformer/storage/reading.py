@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypeVar, get_args, get_
 import msgspec
 import yaml
 
-from transformer.files import InputError
+from transformer.storage.files import InputError
 
 Kind = TypeVar("Kind")
 _OF_ROW = re.compile(r"(?P<scale>scales\.[^:]+): [^:]+: (?P<row>[^:]+): (?:\w+: )?(?P<key>\w+): ")

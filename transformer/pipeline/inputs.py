@@ -7,12 +7,12 @@ from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
-from transformer import registry
 from transformer.config.experiment import POSITIONS
 from transformer.config.scales import PARSER, RunName, at, parts, preparation_of, source_of
 from transformer.layout import Data, Run
-from transformer.pipeline import RESOURCES, Pipeline
-from transformer.registry import ANALYSES, FIGURES, SEARCHES, TABLES
+from transformer.pipeline import registry
+from transformer.pipeline.registry import ANALYSES, FIGURES, SEARCHES, TABLES
+from transformer.pipeline.scale import RESOURCES, Pipeline
 
 Paths = list[Path]
 _Options = list[str | int | float | Path]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.project import ROOT
 
-FILES = ("transformer/__init__.py", "transformer/provenance.py", "README.md", "results/record/run.json")
+FILES = ("transformer/__init__.py", "transformer/storage/provenance.py", "README.md", "results/record/run.json")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -17,7 +17,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def commit_of(folder: Path) -> str:
     """Return what the package in a folder calls its commit."""
-    program = "from transformer.provenance import commit; print(commit())"
+    program = "from transformer.storage.provenance import commit; print(commit())"
     return subprocess.check_output([sys.executable, "-c", program], cwd=folder, text=True).strip()
 
 

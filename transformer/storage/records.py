@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 
-from transformer.files import InputError, open_input, replacing
-from transformer.reading import Kind, structured
+from transformer.storage.files import InputError, open_input, replacing
+from transformer.storage.reading import Kind, structured
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]

@@ -15,19 +15,19 @@ import yaml
 from support.commands import do, error
 from support.toy import forge, make_data, make_experiment, make_run, random_lines, write_text
 
-from transformer.checksums import read_manifest, read_trained, verified_run
-from transformer.config.experiment import Decoding, load, save
+from transformer.config.experiment import Decoding, load, save, verified_run
 from transformer.data.corpus import Counts, Subwords
 from transformer.device import World
-from transformer.files import InputError
 from transformer.layout import Data, Run
 from transformer.model import weights
-from transformer.records import read_json, read_parses, read_translated
 from transformer.report.page import page
 from transformer.report.tables.render import Cell, Grid, Table, write_table
+from transformer.storage.checksums import read_manifest, read_trained
+from transformer.storage.files import InputError
+from transformer.storage.records import read_json, read_parses, read_translated
 from transformer.training import loop
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RUN, DATA, EXPORT = "runs/en-de/base/1", "data/en-de", "export"
 WORDS = (*("ba", "dc", "fe", "hg"), *("ji", "lk", "nm", "po"))  # of another vocabulary of the same size
 PAIRS = ["--source", "test.en", "--target", "test.en", "--sentences", 2, "--output", "out.json"]

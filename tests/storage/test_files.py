@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.files import GROUP, LONGEST_LINE, InputError, groups, read_lines, read_pairs, replacing, sha256
+from transformer.storage.files import GROUP, LONGEST_LINE, InputError, groups, read_lines, read_pairs, replacing, sha256
 
 OLD = "old\n"
 
@@ -94,7 +94,7 @@ def test_a_pipe_stays_one(tmp_path):
 
 
 def test_standard_output_keeps_what_is_before_and_what_comes_after(tmp_path):
-    program = "from transformer.files import write; write('/dev/stdout', 'text, '); print('and more')"
+    program = "from transformer.storage.files import write; write('/dev/stdout', 'text, '); print('and more')"
     path = tmp_path / "out"
     path.write_text("kept\n")
     with path.open("a") as out:
