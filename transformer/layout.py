@@ -116,3 +116,6 @@ class Resources(Folder):
 
     download = named("downloads/{download}")
     corpus = named("corpora/{corpus}.{language}")  # one language of a corpus as plain text, or with `trees` a treebank
+
+
+RESOURCES = Resources("resources")

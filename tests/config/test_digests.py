@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from transformer.config import settings
-from transformer.config.experiment import load, resolve, save
-from transformer.config.scales import all_runs, at, parts
+from transformer.config.experiment import load, save
+from transformer.config.scales import ScaleSettings
 from transformer.layout import Run
 
 ROOT = Path(__file__).parents[2]
@@ -30,10 +30,8 @@ def test_a_recorded_training_has_its_digest(folder):
 def test_all_runs_of_a_scale_are_resolved_to_the_same_bytes(scale, tmp_path, monkeypatch):
     """By name: with it, `snakemake -n` plans the same runs."""
     monkeypatch.chdir(ROOT)
-    config = at(settings.read([], []), scale)
-    found = {}
-    for run in all_runs(config):
-        save(resolve(parts(config, run)), tmp_path / "experiment.yaml")
-        sum = hashlib.sha256((tmp_path / "experiment.yaml").read_bytes()).hexdigest()
-        found["/".join(map(str, (scale, *run)))] = sum
+    settings_of_scale, found = ScaleSettings(settings.read([], []), scale), {}
+    for run in settings_of_scale.all_runs():
+        save(settings_of_scale.experiment(run), tmp_path / "experiment.yaml")
+        found[f"{scale}/{run}"] = hashlib.sha256((tmp_path / "experiment.yaml").read_bytes()).hexdigest()
     assert found == {name: sum for name, sum in RESOLVED.items() if name.startswith(f"{scale}/")}

@@ -8,50 +8,43 @@ import pytest
 import yaml
 from msgspec import structs
 
-from transformer.config.experiment import Experiment, load, resolve, save
-from transformer.config.scales import RunName, at
-from transformer.config.scales import parts as configured_parts
+from transformer.config import settings
+from transformer.config.experiment import Experiment, load, save
+from transformer.config.scales import RunName, ScaleSettings
 from transformer.report.tables.cells import read_printed
 from transformer.storage.files import InputError
 
-CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text("utf-8"))
-ROW = CONFIG["base"]
-OUTPUT = {"embedding_rows": 37, "output_rows": 31}
-PAPERS = {"norm": "post", "residual": True, "scaled": True, "attention": "dot", "tied": True, "warmup": True}
-PAPERS |= dict.fromkeys(["P_drop_relu", "max_length", "patience", "initial_weights"], msgspec.UNSET)
+ROOT = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
 
 
-@pytest.fixture
-def parts(experiment) -> dict:
-    """What the workflow hands over of one run."""
-    about = msgspec.to_builtins(experiment)
-    del about["model"], about["training"]
-    optimizer = {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9}
-    return about | {"rows": [ROW], "optimizer": optimizer, "width": 1, "depth": 1} | OUTPUT
+def configured(scale: str, task: str, experiment: str, **changes: dict) -> Experiment:
+    """Return a run of config.yaml with changes of its sections: base, the experiment, what scale and task change."""
+    config = settings.accept(CONFIG | {key: CONFIG[key] | value for key, value in changes.items()})
+    return ScaleSettings(config, scale).experiment(RunName(task, experiment, 1))
 
 
 # Rows over rows, then divided.
 
 
-def test_base_is_the_row_as_it_stands_and_the_rest_is_taken_over(parts, experiment):
-    run = resolve(parts)
-    text = {"sinusoids": "interleaved", "target_spaces": 0}
-    assert structs.asdict(run.model) | structs.asdict(run.training) == ROW | parts["optimizer"] | OUTPUT | text | PAPERS
-    assert structs.replace(run, model=experiment.model, training=experiment.training) == experiment
+def test_base_is_the_row_as_it_stands():
+    run = structs.asdict(configured("paper", "en-de", "base").model)
+    run |= structs.asdict(configured("paper", "en-de", "base").training)
+    papers = {"norm": "post", "residual": True, "scaled": True, "attention": "dot", "tied": True, "warmup": True}
+    papers |= {"P_drop_relu": 0.0, "max_length": None, "patience": None, "initial_weights": None}
+    rows = {"embedding_rows": 40960, "output_rows": 40960}
+    assert run == CONFIG["base"] | CONFIG["optimizer"] | rows | papers
 
 
-def test_a_fidelity_names_values_of_the_model_and_never_changes_its_meaning(parts):
-    """Frozen here: a run of another reading needs a preset of another name."""
-    text, code = resolve(parts), resolve(parts | {"fidelity": "tensor2tensor"})
-    assert text.model == structs.replace(code.model, sinusoids="interleaved", target_spaces=0)
-    assert code.model == structs.replace(text.model, sinusoids="concatenated", target_spaces=32)
-
-
-def test_a_later_row_wins_and_is_divided(parts):
-    rows = [ROW, {"steps": 7000, "h": 2, "N": 3}, {"h": 3, "N": 4, "d_v": 24}, {}, {"N": 9}]
-    run = resolve(parts | {"rows": rows, "width": 8, "depth": 3})
-    expected = {"N": 3, "d_model": 512 // 8, "d_ff": 2048 // 8, "h": 3, "d_k": 64 // 8, "d_v": 24 // 8}
-    assert run.model == structs.replace(resolve(parts).model, **expected)  # dropout, positions and rows stay
+def test_a_later_row_wins_and_is_divided():
+    """Of base, the scale's base, the row, the scale's row and the task's, by the width of 4 and the depth of 2."""
+    scale = CONFIG["scales"]["multi30k"]
+    task = scale["tasks"]["en-de"] | {"experiments": {"big": {"d_v": 24}}}
+    changed = scale | {"base": {"N": 4, "h": 2}, "experiments": {"big": {"h": 3, "steps": 7000, "d_k": 16}}}
+    changed |= {"tasks": scale["tasks"] | {"en-de": task}}
+    run = configured("multi30k", "en-de", "big", scales={"multi30k": changed})
+    expected = {"N": 2, "d_model": 256, "d_ff": 1024, "h": 3, "d_k": 4, "d_v": 6}
+    assert run.model == structs.replace(configured("multi30k", "en-de", "big").model, **expected, P_drop=0.3)
     assert run.training.steps == 7000
 
 
@@ -81,16 +74,24 @@ def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
 @pytest.mark.parametrize(
     ("path", "value", "line"),
     [
-        (("seed",), True, "seed: expected int, found True"),  # to Python a bool is an int
-        (("model", "N"), 0, "model.N: expected int >= 1, found 0"),
-        (("training", "epsilon"), "1e-9", "training.epsilon: expected float, found '1e-9'"),  # to YAML 1.1 a text
+        (
+            ("seed",),
+            True,
+            "seed: expected a whole number from 0 to 4,294,967,295, found True",
+        ),  # to Python a bool is an int
+        (("model", "N"), 0, "model.N: expected a whole number from 1 to 10,000, found 0"),
+        (
+            ("training", "epsilon"),
+            "1e-9",
+            "training.epsilon: expected a number above 0 to 1, found '1e-9'",
+        ),  # to YAML 1.1 a text
         (("model",), 3, "model: expected a mapping, found 3"),
         (
             ("model", "positions"),
             "learnt",
-            "model.positions: expected sinusoid or learned or words or none, found 'learnt'; did you mean 'learned'?",
+            "model.positions: expected learned or none or sinusoid or words, found 'learnt'; did you mean 'learned'?",
         ),
-        (("training", "steps"), 4, "training: steps: expected 5 at least, for 3 checkpoints, found 4"),
+        (("training", "steps"), 4, "training.steps: expected at least 5, for 3 checkpoints, found 4"),
         (("model", "d_kk"), 4, "model: unknown key 'd_kk'; did you mean 'd_k'?"),
     ],
 )
@@ -133,16 +134,11 @@ def test_what_changes_a_training_changes_its_digest_and_nothing_else_does(experi
 # config.yaml.
 
 # Table 3 as the paper prints it (§6.2), without what is no symbol, as "positional embedding".
-PRINTED = read_printed(Path(__file__).parents[2] / "workflow/paper/table3.csv").set_index("experiment")
+PRINTED = read_printed(ROOT / "workflow/paper/table3.csv").set_index("experiment")
 TABLE_3 = {
     name: {symbol: float(value) for symbol, value in re.findall(r"(\w+)=([\d.]+)", changed)}
     for name, changed in PRINTED["changed"].items()
 }
-
-
-def configured(scale: str, task: str, experiment: str) -> Experiment:
-    """Return a run of config.yaml: base, the experiment, and what the scale and the task change of either."""
-    return resolve(configured_parts(at(CONFIG, scale), RunName(task, experiment, 1)))
 
 
 @pytest.mark.parametrize("name", CONFIG["experiments"] | TABLE_3)

@@ -6,8 +6,7 @@ import pytest
 from msgspec import structs
 
 from transformer.config import settings
-from transformer.config.experiment import resolve
-from transformer.config.scales import RunName, all_runs, at, parts, preparation_of, tasks_of
+from transformer.config.scales import RunName, ScaleSettings
 from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -50,11 +49,11 @@ def of_recipe(recipe: str) -> list[dict]:
     """Return of each run what CODE has."""
     config, found = settings.read([], ["scale=paper", f"recipe={recipe}"]), []
     for task, experiment in RUNS.values():
-        run = resolve(parts(config, RunName(task, experiment, 1)))
+        run = ScaleSettings(config, "paper").experiment(RunName(task, experiment, 1))
         values = structs.asdict(run.model) | structs.asdict(run.training)
         # A parser's one matrix has other rows for each side: it is two.
         values["matrices"] = 3 if not run.model.tied else 1 + (run.model.output_rows < run.model.embedding_rows)
-        found.append(values | {"P_drop_relu": values["P_drop_relu"] or 0, "max_length": values["max_length"] or 1024})
+        found.append(values | {"max_length": values["max_length"] or 1024})
     return found
 
 
@@ -78,19 +77,17 @@ def test_both_recipes_are_those_of_the_docs_beside_the_code():
 
 def test_data_of_the_recipes():
     for recipe, expected in (("paper", ("v9", 175, 1.5)), ("tensor2tensor", ("v11", 100_000, 1_000_000))):
-        config = settings.read([], ["scale=paper", f"recipe={recipe}"])
-        version = tasks_of(config)["en-de"]["train"][2].removeprefix("news-commentary-").removesuffix(".de-en")
-        french = preparation_of(config, "en-fr")
-        assert (version, french["max_words"], french["max_ratio"]) == expected
+        scale = ScaleSettings(settings.read([], ["scale=paper", f"recipe={recipe}"]), "paper")
+        version = scale.tasks["en-de"].train[2].removeprefix("news-commentary-").removesuffix(".de-en")
+        french = scale.preparation("en-fr")
+        assert (version, french.max_words, french.max_ratio) == expected
 
 
 @pytest.mark.parametrize("scale", ["demo", "multi30k", "paper"])
-def test_a_recipe_can_be_trained_at_each_scale_and_once_laid_over_stays(scale):
-    config = settings.read([], [f"scale={scale}", "recipe=tensor2tensor"])
-    runs = [resolve(parts(at(config, scale), run)) for run in all_runs(config)]
-    again = dict(config)
-    settings.accept(again)
-    assert ({run.fidelity for run in runs}, again) == ({"tensor2tensor"}, config)
+def test_a_recipe_can_be_trained_at_each_scale(scale):
+    settings_of_scale = ScaleSettings(settings.read([], ["recipe=tensor2tensor"]), scale)
+    runs = list(map(settings_of_scale.experiment, settings_of_scale.all_runs()))
+    assert {(run.fidelity, run.model.sinusoids) for run in runs} == {("tensor2tensor", "concatenated")}
 
 
 @pytest.mark.parametrize(

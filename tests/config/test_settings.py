@@ -1,7 +1,6 @@
 """One reader of config.yaml: its files, each kind of refusal with the line that people read, and the runs."""
 
 import copy
-import json
 import re
 import subprocess
 import sys
@@ -9,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from support.project import ENVIRONMENT, copy_project, own_corpus
 
 from transformer.config import settings
-from transformer.config.scales import RunName, at, parts, trained_claims
+from transformer.config.scales import ScaleSettings
 from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -63,10 +61,10 @@ def folder(made, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def good(made) -> dict:
-    """The configuration without a fault, all rows of which are trained; no value of it stands in two places."""
+    """The content of a configuration without a fault, all rows of which are trained."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
-        config = json.loads(json.dumps(settings.read(["own.yaml", "trees.yaml"], [])))
+        config = settings.changes(["config.yaml", "own.yaml", "trees.yaml"], [])
     del config["scales"]["demo"]["rows"]
     return config
 
@@ -103,14 +101,14 @@ VALUES = [
     ({f"{EN_DE}/dev": MISSING}, "scales.demo.tasks.en-de: missing key 'dev'"),
     ({f"{GUM}/size": 9}, "downloads.gum.tar.gz: expected sha256 and size or ..., found size and repacked"),
     ({f"{BOTH}/silver/text": ["a"]}, f"{BOTH}.silver: expected path or ..., found path and text"),
-    ({"report/gpu_hour": "cheap"}, "report.gpu_hour: expected unknown or a number, found 'cheap'"),
-    ({f"{DEMO}/seeds": [1, 1]}, "scales.demo: seeds: expected each item once, found [1, 1]"),
-    ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected str matching regex ..., found 'ftp://a/x'"),
-    ({"experiments/parser": {}}, "experiments: expected str matching regex ..., found 'parser'"),
-    ({"scales/record": {}}, "scales: expected str matching regex ..., found 'record'"),  # is kept in git
-    ({"decoding/extra_length": 1024}, "decoding.extra_length: expected int <= 1023, found 1024"),
-    ({"attention/longest": 1025}, "attention.longest: expected int <= 1024, found 1025"),
-    ({f"{FIGURE}/text": "a " * 201}, "scales.demo.figures.figure3.text: expected str of length <= 400, found ..."),
+    ({"report/gpu_hour": "cheap"}, "report.gpu_hour: expected unknown or a number from ..., found 'cheap'"),
+    ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: expected each item once, found [1, 1]"),
+    ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected an address ..., found 'ftp://a/x'"),
+    ({"experiments/parser": {}}, "experiments: expected a name of ..., but not parser, found 'parser'"),
+    ({"scales/record": {}}, "scales: expected a name of ..., but not record, found 'record'"),  # is kept in git
+    ({"decoding/extra_length": 1024}, "decoding.extra_length: expected a whole number from 0 to 1,023, found 1024"),
+    ({"attention/longest": 1025}, "attention.longest: expected a whole number from 1 to 1,024, found 1025"),
+    ({f"{FIGURE}/text": "a " * 201}, f"{FIGURE}.text: expected text of up to 400 characters, found ..."),
     *(
         (
             {f"{FIGURE}/{key}": value},
@@ -122,7 +120,7 @@ VALUES = [
             ("text", "It makes what makes it more difficult.", "makes", 2),
         )
     ),
-    ({f"{BOTH}/silver/path": "{x}"}, f"{BOTH}.silver.path: expected str matching regex ..., found '{{x}}'"),
+    ({f"{BOTH}/silver/path": "{x}"}, f"{BOTH}.silver.path: expected a path, found '{{x}}'"),
 ]
 NAMES = [
     ({"scale": "dem"}, "scale: expected one of scales (...), found 'dem'; did you mean 'demo'?"),
@@ -139,7 +137,7 @@ NAMES = [
     ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
     (
         {"claims/untied": {"tied": False, "positions": "words"}},
-        "scales.demo: en-de: untied: model: tied: expected true with positions 'words', ..., found false",
+        "scales.demo: en-de: untied: tied: expected true with positions 'words', ..., found false",
     ),
     (
         {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
@@ -173,7 +171,7 @@ NAMES = [
     ),
     ({f"{DEMO}/rows": ["base", "bog"]}, f"{DEMO}.rows: expected ..., found 'bog'; did you mean 'big'?"),
     ({"experiments/big": MISSING}, "experiments: expected 'big', which a table compares, found none"),
-    ({f"{DEMO}/probes": {"beams": [4, 4]}}, "scales.demo.probes: beams: expected each item once, found [4, 4]"),
+    ({f"{DEMO}/probes": {"beams": [4, 4]}}, "scales.demo.probes.beams: expected each item once, found [4, 4]"),
     ({f"{BOTH}/silver/path": "trees.test"}, f"{BOTH}.test: expected ..., found 'ptb-test', which ... 'trees.test'"),
     ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected base among them, with which the others are compared"),
     ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8; ... `rows`"),
@@ -182,7 +180,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("changes", "line"), [*VALUES, *NAMES])
 def test_refused_in_one_line(folder, good, changes, line):
-    for path in (EN_CS, EN_DE, ALONE, BOTH, GERMAN, DEMO):
+    for path in (EN_CS, EN_DE, ALONE, BOTH, GERMAN, FIGURE, DEMO):
         line = line.replace(path, path.replace("/", "."))
     with pytest.raises(SystemExit) as refused:
         settings.accept(changed(good, changes))
@@ -201,9 +199,8 @@ SMALL = ("no-residual-N-2",)  # the demo's base has N: 2 itself
 )
 @pytest.mark.parametrize("place", ["", f"{DEMO}/"])
 def test_claims_that_base_contradicts_or_that_repeat_it_or_another_are_not_trained(folder, good, place, base, left_out):
-    config = changed(good, {f"{place}base/{key}": value for key, value in base.items()})
-    settings.accept(config)
-    assert set(good["claims"]) - set(trained_claims(config)) == left_out
+    config = settings.accept(changed(good, {f"{place}base/{key}": value for key, value in base.items()}))
+    assert set(config.claims) - set(ScaleSettings(config, "demo").trained_claims) == left_out
 
 
 @pytest.mark.parametrize(
@@ -241,7 +238,7 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
             "wrong.yaml, line 3: scales.demo: en-de: heads-1: ",
         ),
         ("claims:\n  pre-norm:\n    steps: 3\nscales:\n  demo: {rows: [base, pre-norm]}\n", [], "wrong.yaml, line 3: "),
-        ("scales:\n  demo:\n    base: {steps: 3}\n", [], "wrong.yaml, line 3: scales.demo: en-de: base: training: "),
+        ("scales:\n  demo:\n    base: {steps: 3}\n", [], "wrong.yaml, line 3: scales.demo: en-de: base: steps: "),
         ("{}\n", ["base={d_k: 20}"], "--config: scales.demo: en-de: base: d_k: 20 cannot be divided by 8"),
     ],
 )
@@ -251,6 +248,49 @@ def test_the_file_and_the_line_that_are_wrong(folder, text, entries, line):
     (folder / "later.yaml").write_text("scales: {demo: {label: later}}\n")
     with pytest.raises(InputError, match=f"^{re.escape(line)}"):
         settings.read(["wrong.yaml", "later.yaml"], entries)
+
+
+LIKE = """
+scales:
+  short:
+    like: multi30k
+    label: Multi30k, a short training
+    base: {steps: 9000}
+    rows: [base, N-2]
+    experiments: {big: {P_drop: 0.3}}
+  shorter: {like: short, label: shorter, seeds: [7], tasks: {cs: TASK}}
+""".replace(
+    "TASK",
+    "{source: en, target: cs, train: [mine-train], dev: mine-dev, test: mine-dev, vocabulary: 40, embedding_rows: 40}",
+)
+
+
+def test_a_scale_takes_what_it_does_not_say_from_another(folder):
+    """Mappings key by key; the data of the other, its corpora and figures, only if it names no tasks of its own."""
+    (folder / "like.yaml").write_text(LIKE)
+    config = settings.read(["own.yaml", "like.yaml"], [])
+    given, short, shorter = (config.scales[name] for name in ("multi30k", "short", "shorter"))
+    assert (short.width, short.base.steps, short.base.rate) == (given.width, 9000, given.base.rate)
+    assert (short.experiments["big"].P_drop, short.experiments["big"].steps) == (0.3, given.experiments["big"].steps)
+    assert (short.tasks, short.figures, short.parsing) == (given.tasks, given.figures, given.parsing)
+    assert (shorter.base, shorter.rows, shorter.seeds_of) == (short.base, short.rows, given.seeds_of)
+    assert (list(shorter.tasks), shorter.figures, shorter.parsing) == (["cs"], None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("scales: {a: {like: a}}\n", "wrong.yaml, line 1: scales.a.like: expected another scale (demo, "),
+        ("scales: {a: {like: b}, b: {like: a}}\n", "wrong.yaml, line 1: scales.b.like: expected another scale ("),
+        ("scales:\n  a:\n    like: demos\n", "wrong.yaml, line 3: scales.a.like: expected another scale ("),
+        ("scales:\n  a: {like: demo, base: {N: 3}}\nscale: a\n", "wrong.yaml, line 2: scales.a: en-de: base: N: 3 "),
+        ("scales:\n  demo: {depth: 0}\n  a: {like: demo}\n", "wrong.yaml, line 2: scales.demo.depth: expected"),
+    ],
+)
+def test_a_wrong_scale_that_is_like_another_is_named(folder, text, line):
+    (folder / "wrong.yaml").write_text(text)
+    with pytest.raises(InputError, match=f"^{re.escape(line)}"):
+        settings.read(["wrong.yaml"], [])
 
 
 def test_snakemake_and_plan_print_the_same_line(tmp_path):
@@ -270,11 +310,3 @@ def test_snakemake_and_plan_print_the_same_line(tmp_path):
 def run(project: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
     command = [Path(sys.executable).parent / program, *arguments]
     return subprocess.run(command, cwd=project, env=ENVIRONMENT, text=True, capture_output=True, timeout=300)
-
-
-@pytest.mark.parametrize("run", [RunName("en-de", "base", 1), RunName("supervised", "parser", 1)])
-def test_what_is_said_of_a_run_keeps_its_order(run):
-    """As JSON it is a param of the rule `experiment`: in another order, Snakemake would train all runs again."""
-    config = at(yaml.safe_load((ROOT / "config.yaml").read_text("utf-8")), "demo")
-    expected = "label source target rows embedding_rows output_rows running scale task experiment seed fidelity"
-    assert [*parts(config, run)] == [*expected.split(), "width", "depth", "optimizer", "preparation"]

@@ -4,19 +4,33 @@ Its page, of November 2025:
 https://github.com/snakemake/snakemake-workflow-catalog/blob/main/source/docs/about/adding_workflows.md
 """
 
+import json
 from pathlib import Path
 
+import jsonschema
 import yaml
 
 from transformer.config import settings
-from transformer.config.schema import manual
+from transformer.config.manual import manual, schema
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_manual_is_that_of_the_structs():
-    """`python -m transformer.config.schema > config/README.md` writes the file again."""
+def test_manual_and_schema_are_those_of_the_structs():
+    """`python -m transformer.config.manual` writes both files again."""
     assert (ROOT / "config/README.md").read_text("utf-8") == manual()
+    assert (ROOT / "config/schema.json").read_text("utf-8") == schema()
+
+
+def test_the_schema_for_editors_takes_what_the_pipeline_takes():
+    """config.yaml, whose first line names the schema, and changes in a file of a user's own; not a wrong key."""
+    text = (ROOT / "config.yaml").read_text("utf-8")
+    named = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+    check = jsonschema.Draft202012Validator(json.loads((ROOT / named).read_text("utf-8"))).is_valid
+    assert check(yaml.safe_load(text))
+    assert check({"scales": {"mine": {"like": "multi30k", "base": {"steps": 9}}}})
+    assert not check({"scales": {"mine": {"lik": "multi30k"}}})
+    assert not check({"base": {"steps": 0}})
 
 
 def test_configuration_that_is_deployed_is_accepted():

@@ -1,24 +1,24 @@
 """One run, resolved: `experiment.yaml` as frozen structs. No torch here.
 
-The workflow gathers what config.yaml says of a run; `resolve` lays the rows over each other, shrinks them to the scale
-and `save`s the result. Every later step `load`s that one file. The bounds and descriptions of these structs are those
-of config.yaml, too (schema.py).
+scales.py lays the rows of config.yaml over each other, shrinks them to the scale and makes an `Experiment` of the
+result, which `save` writes. Every later step `load`s that one file. The bounds and descriptions of these structs are
+those of config.yaml, too (schema.py).
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta
 
 from transformer.layout import Run
 from transformer.storage.checksums import read_trained, require_sums
 from transformer.storage.files import InputError, replacing
-from transformer.storage.reading import read_yaml, structured
+from transformer.storage.reading import Section, read_yaml, structured
 from transformer.storage.records import Exported, averaged_steps, read_json
 
 PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
@@ -36,140 +36,137 @@ Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]
 FilePath = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 _Probability = Annotated[float, Meta(ge=0, lt=1)]
-T = TypeVar("T")
-Maybe = T | UnsetType  # of a key that may be left out, with UNSET
-
-
-def says(text: str) -> Meta:
-    return Meta(description=text)
-
-
-class Section(Struct, frozen=True, forbid_unknown_fields=True):
-    """A mapping of configuration."""
-
-
-# What a run's `fidelity` says of the model besides its row. A name never changes its meaning.
-PRESETS = {
-    "paper-text": {"sinusoids": "interleaved", "target_spaces": 0},
-    "tensor2tensor": {"sinusoids": "concatenated", "target_spaces": 32},
-}
-RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # by `recipe` in config.yaml: the `fidelity`
+RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # by `recipe` in config.yaml: a run's `fidelity`
 RECIPE_OF = {fidelity: recipe for recipe, fidelity in RECIPES.items()}
 
 
-def contradiction(row: Mapping[str, Any]) -> str | None:
-    """Return the fault of two options that mean nothing together, or None. A missing one has the paper's value."""
+def described(text: str) -> Meta:
+    return Meta(description=text)
+
+
+def contradiction(row: dict[str, Any]) -> tuple[str, str] | None:
+    """Return an option that means nothing beside another, and why. A missing option has the paper's value."""
     if row.get("attention") == "additive" and row.get("scaled") is False:
-        return "scaled: expected true with attention 'additive', which has no product to scale, found false"
+        return "scaled", "expected true with attention 'additive', which has no product to scale, found false"
     if row.get("positions") == "words" and row.get("tied") is False:
-        return "tied: expected true with positions 'words', whose embeddings share their words, found false"
+        return "tied", "expected true with positions 'words', whose embeddings share their words, found false"
     return None
 
 
 class Model(Section):
     """The model (§3 and Table 3), in the paper's symbols."""
 
-    N: Annotated[Small, says("Layers in the encoder, and in the decoder (§3.1).")]
-    d_model: Annotated[Width, says("Width of embeddings and of every sub-layer's output (§3.1).")]
-    d_ff: Annotated[Width, says("Inner width of the feed-forward networks (§3.3).")]
-    h: Annotated[Small, says("Attention heads (§3.2.2).")]
-    d_k: Annotated[Width, says("Width of a query and of a key, per head (§3.2.2).")]
-    d_v: Annotated[Width, says("Width of a value, per head (§3.2.2).")]
-    P_drop: Annotated[_Probability, says("Dropout on sub-layer outputs and on the embedding sums (§5.4).")]
-    P_drop_attention: Annotated[_Probability, says("Dropout on attention weights, named in §6.3.")]
+    N: Annotated[Small, described("Layers in the encoder, and in the decoder (§3.1).")]
+    d_model: Annotated[Width, described("Width of embeddings and of every sub-layer's output (§3.1).")]
+    d_ff: Annotated[Width, described("Inner width of the feed-forward networks (§3.3).")]
+    h: Annotated[Small, described("Attention heads (§3.2.2).")]
+    d_k: Annotated[Width, described("Width of a query and of a key, per head (§3.2.2).")]
+    d_v: Annotated[Width, described("Width of a value, per head (§3.2.2).")]
+    P_drop: Annotated[_Probability, described("Dropout on sub-layer outputs and on the embedding sums (§5.4).")]
+    P_drop_attention: Annotated[_Probability, described("Dropout on attention weights, named in §6.3.")]
     positions: Annotated[
         Literal["sinusoid", "learned", "words", "none"],
-        says("Encoding of positions (§3.5, Table 3 row E); `words` counts words, too."),
+        described("Encoding of positions (§3.5, Table 3 row E); `words` counts words, too."),
     ]
     embedding_rows: Rows
     output_rows: Rows  # the first rows of the embedding, which the softmax covers: all, but for the parser
-    sinusoids: Literal["interleaved", "concatenated"]  # §3.5: sine and cosine in turn, or all sines, then all cosines
-    target_spaces: Literal[0, 32]  # rows of a learned table; the target language's is added to the encoder's input
+    sinusoids: Annotated[
+        Literal["interleaved", "concatenated"],
+        described("Sine and cosine in turn, as §3.5 has them, or all sines, then all cosines."),
+    ]
+    target_spaces: Annotated[
+        Literal[0, 32],
+        described("Rows of a learned table, one of which is added to the encoder's input; not in the paper."),
+    ]
     # What Table 5 changes. The defaults are the paper's values.
-    norm: Annotated[Literal["post", "pre"], says("LayerNorm after a sub-layer's sum (§3.1), or before it.")] = "post"
-    residual: Annotated[bool, says("Whether a sub-layer's input is added to its output (§3.1).")] = True
-    scaled: Annotated[bool, says("Whether dot products are divided by sqrt(d_k) (§3.2.1).")] = True
-    attention: Annotated[Literal["dot", "additive"], says("Comparison of queries with keys (§3.2.1).")] = "dot"
-    tied: Annotated[bool, says("Whether one matrix serves both embeddings and the softmax (§3.4).")] = True
-    # Not in older files:
-    P_drop_relu: Maybe[Annotated[_Probability, says("Dropout within the feed-forward networks, not in the paper.")]] = (
-        UNSET
+    norm: Annotated[Literal["post", "pre"], described("LayerNorm after a sub-layer's sum (§3.1), or before it.")] = (
+        "post"
     )
+    residual: Annotated[bool, described("Whether a sub-layer's input is added to its output (§3.1).")] = True
+    scaled: Annotated[bool, described("Whether dot products are divided by sqrt(d_k) (§3.2.1).")] = True
+    attention: Annotated[Literal["dot", "additive"], described("Comparison of queries with keys (§3.2.1).")] = "dot"
+    tied: Annotated[bool, described("Whether one matrix serves both embeddings and the softmax (§3.4).")] = True
+    # Not in older files:
+    P_drop_relu: Annotated[_Probability, described("Dropout within the feed-forward networks, not in the paper.")] = 0.0
 
-    def __post_init__(self):
-        if problem := contradiction(msgspec.structs.asdict(self)):
-            raise ValueError(problem)
+    def faults(self) -> Iterator[tuple[str, str]]:
+        if fault := contradiction(msgspec.structs.asdict(self)):
+            yield fault
 
 
 class Training(Section):
     """The training (§5): how long, how fast, on how much."""
 
-    steps: Annotated[Steps, says("Updates of a training (§5.2).")]
-    rate: Annotated[float, Meta(gt=0, le=1_000_000), says("The learning rate, as a multiple of equation 3 (§5.3).")]
-    warmup_steps: Annotated[Steps, says("Steps before the learning rate falls (§5.3).")]
-    source_tokens: Annotated[Tokens, says("Source tokens in a batch, at most (§5.1).")]
-    target_tokens: Annotated[Tokens, says("Target tokens in a batch, at most (§5.1).")]
-    checkpoint_every: Annotated[Steps, says("Steps between checkpoints (§6.1).")]
-    averaged_checkpoints: Annotated[Small, says("Checkpoints that are averaged, the last ones (§6.1).")]
-    epsilon_ls: Annotated[_Probability, says("Label smoothing (§5.4).")]
-    beta1: Annotated[_Probability, says("Decay of the mean of the gradient.")]
-    beta2: Annotated[_Probability, says("Decay of the mean of the squared gradient.")]
-    epsilon: Annotated[float, Meta(gt=0, le=1), says("Added to the denominator; YAML needs the point in 1.0e-9.")]
-    warmup: Annotated[bool, says("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
+    steps: Annotated[Steps, described("Updates of a training (§5.2).")]
+    rate: Annotated[
+        float, Meta(gt=0, le=1_000_000), described("The learning rate, as a multiple of equation 3 (§5.3).")
+    ]
+    warmup_steps: Annotated[Steps, described("Steps before the learning rate falls (§5.3).")]
+    source_tokens: Annotated[Tokens, described("Source tokens in a batch, at most (§5.1).")]
+    target_tokens: Annotated[Tokens, described("Target tokens in a batch, at most (§5.1).")]
+    checkpoint_every: Annotated[Steps, described("Steps between checkpoints (§6.1).")]
+    averaged_checkpoints: Annotated[Small, described("Checkpoints that are averaged, the last ones (§6.1).")]
+    epsilon_ls: Annotated[_Probability, described("Label smoothing (§5.4).")]
+    beta1: Annotated[_Probability, described("Decay of the mean of the gradient.")]
+    beta2: Annotated[_Probability, described("Decay of the mean of the squared gradient.")]
+    epsilon: Annotated[float, Meta(gt=0, le=1), described("Added to the denominator; YAML needs the point in 1.0e-9.")]
+    warmup: Annotated[bool, described("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
     # Not in older files:
-    max_length: Maybe[Annotated[Small, says("Subwords of a side that is learned from, at most.")]] = UNSET
-    patience: Maybe[
-        Annotated[Small, says("Checkpoints without a better dev perplexity that end a training; those after it go.")]
-    ] = UNSET
-    initial_weights: Maybe[
-        Annotated[FilePath, says("Weights to begin with: average.safetensors of a run with the same vocabulary.")]
-    ] = UNSET
+    max_length: Annotated[Small | None, described("Maximum number of subwords of a training sentence.")] = None
+    patience: Annotated[
+        Small | None,
+        described("Checkpoints without a better dev perplexity that end a training; those checkpoints are deleted."),
+    ] = None
+    initial_weights: Annotated[
+        FilePath | None, described("Weights to begin with: average.safetensors of a run with the same vocabulary.")
+    ] = None
 
-    def __post_init__(self):
+    def faults(self) -> Iterator[tuple[str, str]]:
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
         if self.steps < least:
             checkpoints = f"for {self.averaged_checkpoints} checkpoints"
-            raise ValueError(f"steps: expected {least} at least, {checkpoints}, found {self.steps}")
+            yield "steps", f"expected at least {least}, {checkpoints}, found {self.steps}"
 
 
 class Preparation(Section):
     """The preparation of text before the vocabulary is learned (§5.1)."""
 
-    normalize_punctuation: Annotated[bool, says("Whether Moses' normaliser of punctuation runs.")]
-    escape: Annotated[bool, says("Whether the Moses tokeniser writes &apos; for ' and so on.")]
-    max_words: Annotated[Large, says("Words of a training sentence, at most; longer pairs are dropped.")]
-    max_ratio: Annotated[Ratio, says("Words of one side for each of the other, at most.")]
-    vocabulary_sentences: Annotated[Many, says("Lines that the vocabulary is learned from, at most, drawn evenly.")]
-    decapitalize: Annotated[bool, says("Whether the first letter of each sentence is written small.")] = False
+    normalize_punctuation: Annotated[bool, described("Whether Moses' normaliser of punctuation runs.")]
+    escape: Annotated[bool, described("Whether the Moses tokeniser writes &apos; for ' and so on.")]
+    max_words: Annotated[Large, described("Words of a training sentence, at most; longer pairs are dropped.")]
+    max_ratio: Annotated[Ratio, described("Words of one side for each of the other, at most.")]
+    vocabulary_sentences: Annotated[
+        Many, described("Lines that the vocabulary is learned from, at most, drawn evenly.")
+    ]
+    decapitalize: Annotated[bool, described("Whether the first letter of each sentence is written small.")] = False
     # Not in older files:
-    lowercase: Maybe[Annotated[bool, says("Whether all text is in lower case.")]] = UNSET
-    max_piece_length: Maybe[
-        Annotated[int, Meta(ge=2, le=512), says("Characters of a subword, at most; if not given, 16.")]
-    ] = UNSET
-    whole_words: Maybe[
-        Annotated[bool, says("Whether text is in NFC, and marks, joiners and apostrophes stay in their words.")]
-    ] = UNSET
+    lowercase: Annotated[bool, described("Whether all text is in lower case.")] = False
+    max_piece_length: Annotated[int, Meta(ge=2, le=512), described("Maximum number of characters of a subword.")] = 16
+    whole_words: Annotated[
+        bool, described("Whether text is in NFC, and marks, joiners and apostrophes stay in their words.")
+    ] = False
 
 
 class Running(Section):
     """The log, the dev scores and the saved states of a training; no result depends on them."""
 
-    log_every: Annotated[Steps, says("Steps between lines of the log.")]
-    evaluate_every: Annotated[Steps, says("Steps between dev scores.")]
+    log_every: Annotated[Steps, described("Steps between lines of the log.")]
+    evaluate_every: Annotated[Steps, described("Steps between dev scores.")]
     bleu_sentences: Annotated[
-        int, Meta(ge=0, le=1_000_000), says("Dev sentences that are translated for an early BLEU, or 0.")
+        int, Meta(ge=0, le=1_000_000), described("Dev sentences that are translated for an early BLEU, or 0.")
     ]
-    save_every: Annotated[Steps, says("Steps between resume states.")]
+    save_every: Annotated[Steps, described("Steps between resume states.")]
 
 
 class Decoding(Section):
     """Beam search (§6.1). It has a file of its own: another beam trains nothing again."""
 
-    beam: Annotated[Large, says("Hypotheses that are kept.")]
-    alpha: Annotated[float, Meta(ge=0, le=100), says("Exponent of the length penalty; 0 is none.")]
-    extra_length: Annotated[int, Meta(ge=0, le=POSITIONS - 1), says("Output tokens beyond the input's, at most.")]
+    beam: Annotated[Large, described("Hypotheses that are kept.")]
+    alpha: Annotated[float, Meta(ge=0, le=100), described("Exponent of the length penalty; 0 is none.")]
+    extra_length: Annotated[int, Meta(ge=0, le=POSITIONS - 1), described("Output tokens beyond the input's, at most.")]
     batch_tokens: Annotated[
-        Tokens, says("Source tokens that are decoded together, on a GPU several times as many; changes speed alone.")
+        Tokens,
+        described("Source tokens that are decoded together, on a GPU several times as many; changes speed alone."),
     ]
 
 
@@ -216,25 +213,6 @@ def rate(experiment: "Experiment", step: int) -> float:
 def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:
     """Return d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) for step = 1, 2, ... (§5.3, equation 3)."""
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
-
-
-def resolve(parts: dict) -> Experiment:
-    """Return the run of `scales.parts`: `rows` laid over each other in order, then divided by `width` and `depth`."""
-    parts = dict(parts)
-    row = parts.pop("optimizer") | {key: value for row in parts.pop("rows") for key, value in row.items()}
-    row |= {key: parts.pop(key) for key in ("embedding_rows", "output_rows")}
-    row |= PRESETS[parts["fidelity"]]
-    for divisor, keys in (("width", ("d_model", "d_ff", "d_k", "d_v")), ("depth", ("N",))):
-        by = parts.pop(divisor)
-        for key in filter(row.__contains__, keys):
-            if row[key] % by:
-                other = "; give another, or leave the experiment out of the scale's `rows`"
-                raise InputError(f"{parts['experiment']}: {key}: {row[key]} cannot be divided by {by}{other}")
-            row[key] //= by
-    model, training = ([field.name for field in msgspec.structs.fields(section)] for section in (Model, Training))
-    parts |= {"model": {key: row.pop(key) for key in model if key in row}}
-    parts |= {"training": {key: row.pop(key) for key in training if key in row}}
-    return structured(parts | row, Experiment, parts["experiment"])  # which refuses what is left of the row
 
 
 def load(path: str | Path, section: type[Section] = Experiment) -> Any:

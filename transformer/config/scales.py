@@ -1,40 +1,34 @@
-"""The scale that a configuration builds: its tasks, their runs and corpora."""
+"""A scale of the configuration: its sections, its tasks, and which runs there are."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from transformer.config.experiment import RECIPES, contradiction
+from msgspec import UNSET, Struct, structs, to_builtins
+
+from transformer.config.experiment import (
+    RECIPES,
+    Decoding,
+    Experiment,
+    Model,
+    Preparation,
+    Training,
+    contradiction,
+)
+from transformer.config.schema import Config, ParsingTask, Scale, Source, TranslationTask
 from transformer.storage.files import InputError
+from transformer.storage.reading import Misfit, Place, structured
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio")  # what a task may say of its preparation
+_OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio")  # what a task may say of its preparation
+_DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # by these keys of a scale
 _THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
-
-
-def at(config: dict, scale: str) -> dict:
-    """Return the configuration as it is where it builds `scale`."""
-    return config | {"scale": scale}
-
-
-def scale_of(config: dict) -> dict:
-    return config["scales"][config["scale"]]
-
-
-def parsing_of(config: dict) -> dict:
-    """Return the parsing section of the scale, or an empty one."""
-    return scale_of(config).get("parsing", {"seeds": [], "parser": {}, "tasks": {}})
-
-
-def tasks_of(config: dict) -> dict[str, dict]:
-    """Return all of the scale's tasks, whether they translate or parse."""
-    return scale_of(config)["tasks"] | parsing_of(config)["tasks"]
-
-
-# Runs.
+SectionKind = TypeVar("SectionKind", bound=Struct)
 
 
 class RunName(NamedTuple):
@@ -44,90 +38,194 @@ class RunName(NamedTuple):
     experiment: str
     seed: int
 
-
-def runs_of(config: dict, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
-    """Return a run of each task and experiment with each of the experiment's seeds, if it is a row of the scale."""
-    scale = scale_of(config)
-    rows = [name for name in experiments if name in scale.get("rows", [name])]
-    return [RunName(task, row, seed) for task, row in product(tasks, rows) for seed in seeds_of(scale, task, row)]
+    def __str__(self) -> str:
+        return "/".join(map(str, self))
 
 
-def parser_runs(config: dict) -> list[RunName]:
-    parsing = parsing_of(config)
-    return [RunName(task, PARSER, seed) for task in parsing["tasks"] for seed in parsing["seeds"]]
+class RowFault(InputError):
+    """A value that a run cannot have. `places`: the keys that may give the value, the one that counts first."""
+
+    def __init__(self, problem: str, places: list[Place]):
+        super().__init__(problem)
+        self.places = places
 
 
-def all_runs(config: dict) -> list[RunName]:
-    """Return all trainings of a scale, each once: rows of Tables 3 and 5 are trained on the first task alone."""
-    tasks = list(scale_of(config)["tasks"])
-    rows = runs_of(config, tasks[:1], [*config["experiments"], *trained_claims(config)])
-    return list(dict.fromkeys([*rows, *runs_of(config, tasks, TABLE_2), *parser_runs(config)]))
+def laid_over(section: SectionKind, *changes: Struct | None) -> SectionKind:
+    """Return a section with the keys that changes give, of several the last."""
+    given = {key: value for each in changes if each is not None for key, value in set_keys(each).items()}
+    return structs.replace(section, **given)
 
 
-def trained_claims(config: dict) -> list[str]:
-    """Return the rows of `claims` that test something: none that contradicts base, or equals it or an earlier one."""
-    scale = scale_of(config)
-    base = config["base"] | scale["base"]
-    rows = {name: row | scale["experiments"].get(name, {}) for name, row in config["claims"].items()}
-    tested: dict[str, dict] = {}
-    for name, row in rows.items():
-        if base | row not in (base, *tested.values()) and not contradiction(base | row):
-            tested[name] = base | row
-    return [name for name, row in rows.items() if name in tested or contradiction(row)]  # the latter is refused later
+def set_keys(section: Struct) -> dict[str, Any]:
+    """Return the keys that a section gives with their values."""
+    return {key: value for key, value in structs.asdict(section).items() if value is not UNSET}
 
 
-def seeds_of(scale: dict, task: str, experiment: str) -> list[int]:
-    """Return the seeds of an experiment: its own in the task or at the scale, or those of all."""
-    own = scale.get("seeds_of", {}) | scale["tasks"][task].get("seeds_of", {})
-    return own.get(experiment, scale["seeds"])
+@dataclass(frozen=True)
+class ScaleSettings:
+    """A scale as the configuration has it, with all that it takes over from the configuration's common sections."""
+
+    config: Config
+    name: str
+
+    @property
+    def entry(self) -> Scale:
+        return self.config.scales[self.name]
+
+    @property
+    def parsing(self) -> dict[str, ParsingTask]:
+        return self.entry.parsing.tasks if self.entry.parsing else {}
+
+    @cached_property
+    def tasks(self) -> dict[str, TranslationTask | ParsingTask]:
+        """Return all tasks by name, those of translation first."""
+        return {**self.entry.tasks, **self.parsing}
+
+    @property
+    def first_task(self) -> str:
+        """Return the task of Tables 3 and 5: en-de in the paper."""
+        return next(iter(self.entry.tasks))
+
+    # ------------------------------------------------------------------ sections
+
+    def section(self, name: str) -> Any:
+        """Return a section of the configuration with the values of the scale's own section of this name."""
+        return laid_over(getattr(self.config, name), getattr(self.entry, name))
+
+    def preparation(self, task: str) -> Preparation:
+        """Return the preparation of a task's text: the scale's, with what a translation task says of its own."""
+        entry = self.tasks[task]
+        own = {key: value for key in _OF_TASK if (value := getattr(entry, key, None)) is not None}
+        return structs.replace(self.section("preparation"), **own)
+
+    def decoding(self, task: str) -> Decoding:
+        return self.config.parsing.decoding if task in self.parsing else self.section("decoding")
+
+    # ------------------------------------------------------------------ runs
+
+    @property
+    def experiments(self) -> dict[str, Struct]:
+        """Return the rows of Tables 3 and 5, by name."""
+        return self.config.experiments | self.config.claims
+
+    def runs(self, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
+        """Return a run of each task and experiment with each of the experiment's seeds, if it is a row of the scale."""
+        rows = [name for name in experiments if self.entry.rows is None or name in self.entry.rows]
+        return [RunName(task, row, seed) for task, row in product(tasks, rows) for seed in self.seeds(task, row)]
+
+    def seeds(self, task: str, experiment: str) -> list[int]:
+        """Return the seeds of an experiment: its own in the task or at the scale, or those of all."""
+        own = (self.entry.seeds_of or {}) | (self.entry.tasks[task].seeds_of or {})
+        return own.get(experiment, self.entry.seeds)
+
+    def parser_runs(self) -> list[RunName]:
+        return [RunName(task, PARSER, seed) for task in self.parsing for seed in self.entry.parsing.seeds]
+
+    def all_runs(self) -> list[RunName]:
+        """Return all trainings, each once: rows of Tables 3 and 5 are trained on the first task only."""
+        rows = self.runs([self.first_task], [*self.config.experiments, *self.trained_claims])
+        return list(dict.fromkeys([*rows, *self.runs(self.entry.tasks, TABLE_2), *self.parser_runs()]))
+
+    @cached_property
+    def trained_claims(self) -> list[str]:
+        """Return the rows of `claims` that test something: none that contradicts base, or equals it or another one."""
+        base = set_keys(self.config.base) | set_keys(self.entry.base)
+        tested: dict[str, dict] = {}
+        for name, row in self.config.claims.items():
+            own = set_keys(row) | set_keys(self.entry.experiments.get(name, row))
+            whole = base | own
+            # A row that contradicts itself is kept: it is refused where it is resolved.
+            if contradiction(own) or (whole not in (base, *tested.values()) and not contradiction(whole)):
+                tested[name] = whole
+        return list(tested)
+
+    # ------------------------------------------------------------------ one run
+
+    def experiment(self, run: RunName) -> Experiment:
+        """Return a run: the rows that it consists of laid over each other, then divided by the scale's width and depth.
+
+        Raises RowFault naming the key.
+        """
+        rows = self._rows(run)
+        values = {key: value for row in rows.values() for key, value in set_keys(row).items()}
+        for divisor, keys in _DIVIDED.items():
+            by = getattr(self.entry, divisor)
+            for key in keys:
+                if values[key] % by:
+                    problem = f"{values[key]} cannot be divided by {by}; give another, or leave it out of `rows`"
+                    raise RowFault(f"{run.task}: {run.experiment}: {key}: {problem}", _sources(rows, key))
+                values[key] //= by
+        values |= self._embedding(run.task)
+        fields = {kind: kind.__struct_fields__ for kind in (Model, Training)}
+        model, training = ({key: values[key] for key in keys if key in values} for keys in fields.values())
+        about = self._about(run) | {"model": model, "training": training}
+        try:
+            return structured(about, Experiment, "")
+        except Misfit as fault:
+            key = str(fault.place[-1])
+            raise RowFault(f"{run.task}: {run.experiment}: {key}: {fault.problem}", _sources(rows, key)) from None
+
+    def _rows(self, run: RunName) -> dict[Place, Struct]:
+        """Return the rows that a run consists of by their places in config.yaml; a later one wins."""
+        config, entry, scale = self.config, self.entry, ("scales", self.name)
+        rows = {("optimizer",): config.optimizer, ("base",): config.base, (*scale, "base"): entry.base}
+        if run.experiment == PARSER:
+            own = entry.parsing.tasks[run.task].parser
+            rows |= {("parsing", "parser"): config.parsing.parser, (*scale, "parsing", "parser"): entry.parsing.parser}
+            return rows | ({(*scale, "parsing", "tasks", run.task, "parser"): own} if own else {})
+        tables = {
+            ("experiments",): config.experiments,
+            ("claims",): config.claims,
+            (*scale, "experiments"): entry.experiments,
+            (*scale, "tasks", run.task, "experiments"): entry.tasks[run.task].experiments or {},
+        }
+        return rows | {
+            (*place, run.experiment): table[run.experiment]
+            for place, table in tables.items()
+            if run.experiment in table
+        }
+
+    def _embedding(self, name: str) -> dict[str, int]:
+        """Return the rows of a task's embedding, and how many of them can be written."""
+        task = self.tasks[name]
+        if task.parses:  # symbols are the first rows
+            return {"embedding_rows": task.symbols + task.vocabulary, "output_rows": task.symbols}
+        return {"embedding_rows": task.embedding_rows, "output_rows": task.embedding_rows}
+
+    def _about(self, run: RunName) -> dict[str, Any]:
+        """Return what an Experiment says besides its model and its training."""
+        task, running = self.tasks[run.task], self.section("running")
+        if task.parses:  # whose output BLEU does not measure
+            running = structs.replace(running, bleu_sentences=0)
+        about = {
+            "scale": self.name,
+            "label": task.label if task.parses else self.entry.label,
+            "fidelity": RECIPES[self.config.recipe],
+            "source": task.languages[0],
+            "target": task.languages[1],
+            "preparation": self.preparation(run.task),
+            "running": running,
+        }
+        return run._asdict() | to_builtins(about)
+
+    # ------------------------------------------------------------------ corpora
+
+    def sources(self, tasks: Iterable[str]) -> list[Source]:
+        """Return the sources of the files of these tasks: of a corpus only the languages of a task."""
+        files = dict.fromkeys(file for task in tasks for file in self.tasks[task].files())
+        found = (self.config.corpora[corpus].source_of(ending) for corpus, ending in files)
+        return [source for source in found if source is not None]
+
+    @property
+    def absent_treebank(self) -> str | None:
+        """Return the folder of the Penn Treebank if Table 4 needs it and lacks it; `all` leaves out that table then."""
+        banks = [source.path for source in self.sources(self.parsing) if getattr(source, "sections", None)]
+        return next((path for path in banks if not Path(path).exists()), None)
 
 
-def experiments_of(config: dict) -> dict[str, dict]:
-    """Return the rows of Tables 3 and 5, by name."""
-    return config["experiments"] | config["claims"]
-
-
-def parts(config: dict, run: RunName) -> dict:
-    """Return the parts of config.yaml for one run, as input of `transformer.config.experiment.resolve`."""
-    # Their order stays: the workflow passes them on as JSON, by which Snakemake knows whether a run has changed.
-    scale, running = scale_of(config), config["running"] | scale_of(config).get("running", {})
-    if run.experiment == PARSER:
-        parsing = parsing_of(config)
-        task = parsing["tasks"][run.task]
-        own = {"label": task["label"], "source": "en", "target": "trees"}
-        rows = [config["parsing"]["parser"], parsing["parser"], *([task["parser"]] if "parser" in task else [])]
-        sizes = task["symbols"] + task["vocabulary"], task["symbols"]  # symbols are the first rows
-        running |= {"bleu_sentences": 0}
-    else:
-        task = scale["tasks"][run.task]
-        own = {"label": scale["label"], "source": task["source"], "target": task["target"]}
-        tables = experiments_of(config), scale["experiments"], task.get("experiments", {})
-        rows = [table.get(run.experiment, {}) for table in tables]
-        sizes = task["embedding_rows"], task["embedding_rows"]
-    return own | {
-        "rows": [config["base"], scale["base"], *rows],
-        "embedding_rows": sizes[0],
-        "output_rows": sizes[1],
-        "running": running,
-        "scale": config["scale"],
-        "task": run.task,
-        "experiment": run.experiment,
-        "seed": run.seed,
-        "fidelity": RECIPES[config["recipe"]],
-        "width": scale["width"],
-        "depth": scale["depth"],
-        "optimizer": config["optimizer"],
-        "preparation": preparation_of(config, run.task),
-    }
-
-
-def preparation_of(config: dict, task: str) -> dict:
-    """Return the preparation of a task's text: the common one, under the scale's, under a translation task's own."""
-    scale = scale_of(config)
-    own = scale["tasks"].get(task, {})
-    how = config["preparation"] | scale.get("preparation", {}) | {key: own[key] for key in OF_TASK if own.get(key)}
-    # False is as if not given: so digests of trainings that are older than the key stay.
-    return {key: value for key, value in how.items() if key != "whole_words" or value}
+def _sources(rows: dict[Place, Struct], key: str) -> list[Place]:
+    """Return the places that may give a run this key, the one that counts first."""
+    return [(*place, key) for place in reversed(rows)]
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:
@@ -142,50 +240,3 @@ def training_threads(resources: Mapping[str, object]) -> int | None:
         raise InputError(f"{wrong[0]}: expected a whole number, found {asked[wrong[0]]!r}")
     gpus, nodes = (int(str(count)) for count in asked.values())
     return _THREADS_PER_GPU * max(1, gpus // max(1, nodes))
-
-
-# Corpora.
-
-
-def places_of(corpus: dict) -> dict[str, dict]:
-    """Return the sources of a corpus's files, each a `download` or a `path`, by their keys; none of the grammar's."""
-    if "treebank" in corpus:
-        return {"treebank": corpus["treebank"]}
-    return {f"files.{language}": entry for language, entry in corpus.get("files", {}).items()}
-
-
-def source_of(entry: dict) -> str:
-    """Return the path of what is named as download or path."""
-    return entry["path"] if "path" in entry else f"resources/downloads/{entry['download']}"
-
-
-def downloads_of(entries: Iterable[dict]) -> list[str]:
-    """Return the downloads among these sources, each once."""
-    return list(dict.fromkeys(entry["download"] for entry in entries if "download" in entry))
-
-
-def files_of(task: dict) -> list[tuple[str, str]]:
-    """Return corpus and ending of the files that a task learns from and is tested on."""
-    sides = ("trees",) if "symbols" in task else (task["source"], task["target"])
-    corpora = [*task["train"], *tested_on(task).values()]
-    silver = task.get("silver", {}).get("text", [])  # English, of which trees are made
-    return [*product(corpora, sides), *((name, "en") for name in silver)]
-
-
-def sources(config: dict, tasks: Iterable[str]) -> list[dict]:
-    """Return the sources of the files of these tasks: of a corpus only the languages of a task."""
-    files = dict.fromkeys(file for task in tasks for file in files_of(tasks_of(config)[task]))
-    corpora = [(config["corpora"][corpus], ending) for corpus, ending in files]
-    return [corpus.get("files", {}).get(ending) or corpus.get("treebank", {}) for corpus, ending in corpora]
-
-
-def absent_treebank(config: dict) -> str | None:
-    """Return the folder of the Penn Treebank if Table 4 needs it and lacks it; `all` leaves out that table then."""
-    banks = [entry for entry in sources(config, parsing_of(config)["tasks"]) if "sections" in entry]
-    return next((bank["path"] for bank in banks if not Path(bank["path"]).exists()), None)
-
-
-def tested_on(task: dict) -> dict[str, str]:
-    """Return the corpora that a task is tested on, by split."""
-    subsets = {f"subsets.{subset}": name for subset, name in task.get("subsets", {}).items()}
-    return {split: task[split] for split in ("dev", "test", "elsewhere") if split in task} | subsets

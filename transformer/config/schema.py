@@ -1,11 +1,11 @@
-"""The structs of config.yaml: its keys, bounds and descriptions, from which the checks and the manual come.
+"""The structs of config.yaml: its keys, bounds and descriptions. A key without a default is needed.
 
-The workflow goes on with the mappings; the structs only check them. A key without a default is needed.
+The manual and the schema for editors come from them, too (manual.py).
 """
 
-import html
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import product
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -13,62 +13,63 @@ from msgspec import UNSET, Meta, UnsetType
 
 from transformer.config.experiment import (
     POSITIONS,
-    RECIPES,
     Decoding,
     FilePath,
     Large,
     Many,
-    Maybe,
     Model,
     Preparation,
     Ratio,
     Running,
-    Section,
     Seed,
     Small,
     Training,
     Width,
-    says,
+    described,
 )
+from transformer.layout import RESOURCES
+from transformer.storage.reading import Section
 
 Text = Annotated[str, Meta(min_length=1)]
-Shown = Annotated[str, Meta(min_length=1, max_length=400, title="text of 400 characters at most")]  # in a drawing
+Shown = Annotated[str, Meta(min_length=1, max_length=400, title="text of up to 400 characters")]  # in a drawing
 Length = Annotated[int, Meta(ge=1, le=POSITIONS)]
 # `$` would take a newline at the end of a text, `\Z` takes none.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*\Z"
-Name = Annotated[str, Meta(pattern=f"^{NAME}", title="a name")]  # part of a path
-ScaleName = Annotated[str, Meta(pattern=rf"^(?!record\Z){NAME}", title="a name")]  # results/record is kept in git
-RowName = Annotated[str, Meta(pattern=rf"^(?!parser\Z){NAME}", title="a name")]  # the parser's is in `parsing`
+_LETTERS = "a name of letters, digits, points, hyphens and underscores"  # part of a path
+Name = Annotated[str, Meta(pattern=f"^{NAME}", title=_LETTERS)]
+ScaleName = Annotated[str, Meta(pattern=rf"^(?!record\Z){NAME}", title=f"{_LETTERS}, but not record")]  # kept in git
+RowName = Annotated[str, Meta(pattern=rf"^(?!parser\Z){NAME}", title=f"{_LETTERS}, but not parser")]  # see `parsing`
 Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\Z", title="a language's code")]  # after a file's dot
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", title="64 hexadecimal digits")]
 Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digits")]
-Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address")]
+Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address that begins with http")]
 Names = Annotated[list[Name], Meta(min_length=1)]
 Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
 Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_length=3)]
 SubwordCount = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
+Share = Annotated[float, Meta(gt=0, le=1)]
 Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
 Wsj = Annotated[int, Meta(ge=0, le=24)]
 Sections = tuple[Wsj, Wsj]
 
 
 class Keys(Section):
-    """A section of config.yaml, whose lists have no item twice. Of the keys in FORMS, those of one form are given."""
+    """A section of config.yaml, whose lists have no item twice. FORMS: exactly one of these sets of keys is given."""
 
     FORMS: ClassVar[tuple[str, ...]] = ()
 
-    def __post_init__(self):
+    def faults(self) -> Iterator[tuple[str, str]]:
         for key, value in msgspec.structs.asdict(self).items():
             for items in value.values() if isinstance(value, dict) else [value]:
                 if isinstance(items, list) and len(set(map(str, items))) < len(items):
-                    raise ValueError(f"{key}: expected each item once, found {items}")
+                    yield key, f"expected each item once, found {items}"
         known = dict.fromkeys(key for form in self.FORMS for key in form.split())
-        found = [key for key in known if getattr(self, key) is not UNSET]
+        found = [key for key in known if getattr(self, key) is not None]
         if self.FORMS and not any(set(found) == set(form.split()) for form in self.FORMS):
             expected = " or ".join(" and ".join(form.split()) for form in self.FORMS)
-            raise ValueError(f"expected {expected}, found {' and '.join(found) or 'none of these keys'}")
+            yield "", f"expected {expected}, found {' and '.join(found) or 'none of these keys'}"
 
 
 def options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
@@ -82,15 +83,13 @@ def options(name: str, about: str, *kinds: type[Section], without: Collection[st
 
 PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
 ADAM = {"beta1", "beta2", "epsilon"}
-_OF_RUN = {"embedding_rows", "output_rows", "sinusoids", "target_spaces"}  # not of a row
+_OF_RUN = {"embedding_rows", "output_rows"}  # not of a row
 ExperimentRow = options(
     "Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=_OF_RUN
 )
 Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN | ADAM, needed=True)
 Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
-_OF_TEXT = {"decapitalize", "lowercase"}  # of a task
-Cleaning = options("Preparation", Preparation.__doc__, Preparation, without=_OF_TEXT, needed=True)
-OwnCleaning = options("ScalePreparation", "Values that replace those of `preparation`.", Preparation, without=_OF_TEXT)
+OwnPreparation = options("ScalePreparation", "Values that replace those of `preparation`.", Preparation)
 OwnDecoding = options("ScaleDecoding", "Values that replace those of `decoding`.", Decoding)
 OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
 Rowsets = dict[RowName, ExperimentRow]
@@ -99,28 +98,28 @@ Rowsets = dict[RowName, ExperimentRow]
 class Table1(Keys):
     """Sizes at which one layer of each kind is measured (§4)."""
 
-    lengths: Annotated[Sizes, says("Lengths n that a layer is timed at, growing.")]
-    width: Annotated[Width, says("Width d of the layers at these lengths.")]
-    widths: Annotated[Sizes, says("Widths d that a layer is timed at, growing.")]
-    length: Annotated[int, Meta(ge=1, le=1_000_000), says("Length n at these widths.")]
-    paths: Annotated[Sizes, says("Lengths n that the longest path is found at, growing.")]
-    k: Annotated[int, Meta(ge=2, le=1000), says("Width of the convolution's kernel.")]
-    r: Annotated[int, Meta(ge=2, le=1_000_000), says("Neighbours that restricted self-attention sees.")]
-    seconds: Annotated[float, Meta(gt=0, le=3600), says("Processor time of each measurement.")]
+    lengths: Annotated[Sizes, described("Lengths n that a layer is timed at, growing.")]
+    width: Annotated[Width, described("Width d of the layers at these lengths.")]
+    widths: Annotated[Sizes, described("Widths d that a layer is timed at, growing.")]
+    length: Annotated[int, Meta(ge=1, le=1_000_000), described("Length n at these widths.")]
+    paths: Annotated[Sizes, described("Lengths n that the longest path is found at, growing.")]
+    k: Annotated[int, Meta(ge=2, le=1000), described("Width of the convolution's kernel.")]
+    r: Annotated[int, Meta(ge=2, le=1_000_000), described("Neighbours that restricted self-attention sees.")]
+    seconds: Annotated[float, Meta(gt=0, le=3600), described("Processor time of each measurement.")]
 
 
 class Probes(Keys):
     """Analyses of trained runs for Table 5."""
 
-    checkpoints: Annotated[Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
-    beams: Annotated[Numbers, says("Beams of models with and without smoothing (§5.4).")]
-    times: Annotated[Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")]
+    checkpoints: Annotated[Numbers, described("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
+    beams: Annotated[Numbers, described("Beams of models with and without smoothing (§5.4).")]
+    times: Annotated[Numbers, described("Lengths of joined sentences, as multiples of the longest in training (§3.5).")]
     quantile: Annotated[
-        float, Meta(gt=0, le=1), says("Share of training sentences, shortest first, whose longest counts in `times`.")
+        Share, described("Share of training sentences, shortest first, whose longest counts in `times`.")
     ]
-    sentences: Annotated[int, Meta(ge=10, le=1_000_000), says("Dev sentences that are measured, at most.")]
-    choose: Annotated[Large, says("Dev sentences by which heads to mask are chosen, at most.")]
-    alphas: Maybe[Annotated[Alphas, says("Length penalties, each tried with each beam (§6.1).")]] = UNSET
+    sentences: Annotated[int, Meta(ge=10, le=1_000_000), described("Dev sentences that are measured, at most.")]
+    choose: Annotated[Large, described("Dev sentences by which heads to mask are chosen, at most.")]
+    alphas: Annotated[Alphas | None, described("Length penalties, each tried with each beam (§6.1).")] = None
 
 
 OwnTable1 = options("ScaleTable1", "Values that replace those of `table1`.", Table1)
@@ -130,84 +129,138 @@ OwnProbes = options("ScaleProbes", "Values that replace those of `probes`.", Pro
 class Parsing(Keys):
     """Constituency parsing (§6.3)."""
 
-    parser: Annotated[ExperimentRow, says("What differs from the base model.")]
-    decoding: Annotated[Decoding, says("Beam search for a tree.")]
-    silver: Annotated[Decoding, says("Beam search for trees that another parser learns from.")]
+    parser: Annotated[ExperimentRow, described("What differs from the base model.")]
+    decoding: Annotated[Decoding, described("Beam search for a tree.")]
+    silver: Annotated[Decoding, described("Beam search for trees that another parser learns from.")]
 
 
 class Viewer(Keys):
     """The page's attention viewer, beside the sentences of Figures 3 to 5."""
 
-    sentences: Annotated[Small, says("Sentences of the test set.")]
-    longest: Annotated[Length, says("Tokens of one of them, at most; the shortest are shown if all have more.")]
+    sentences: Annotated[Small, described("Sentences of the test set.")]
+    longest: Annotated[Length, described("Tokens of one of them, at most; the shortest are shown if all have more.")]
 
 
 class Report(Keys):
     """The page."""
 
-    samples: Annotated[Small, says("Outputs that are shown: so many best, worst and random ones.")]
-    core_hour: Annotated[Price, says("Price of an hour of a processor core.")]
-    gpu_hour: Annotated[Price, says("Price of an hour of a GPU.")]
-    currency: Annotated[Text, says("Currency of the prices.")]
+    samples: Annotated[Small, described("Outputs that are shown: so many best, worst and random ones.")]
+    core_hour: Annotated[Price, described("Price of an hour of a processor core.")]
+    gpu_hour: Annotated[Price, described("Price of an hour of a GPU.")]
+    currency: Annotated[Text, described("Currency of the prices.")]
 
 
 class Task(Keys):
+    """What translation and parsing tasks have in common. A subclass `parses` or translates."""
+
+    parses: ClassVar[bool]
+
+    def tested_on(self) -> dict[str, str]:
+        """Return the corpora that the task is tested on, by key."""
+        keys = ("dev", "test", "elsewhere")
+        return {key: corpus for key in keys if (corpus := getattr(self, key, None)) is not None}
+
+    def files(self) -> list[tuple[str, str]]:
+        """Return corpus and ending of the files that the task learns from and is tested on."""
+        return list(product([*self.train, *self.tested_on().values()], dict.fromkeys(self.file_endings)))
+
+    def learned_from(self) -> list[str]:
+        """Return the corpora of its training data."""
+        return self.train
+
+
+class TranslationTask(Task):
     """One translation direction."""
 
-    source: Annotated[Language, says("Language that is read.")]
-    target: Annotated[Language, says("Language that is written.")]
-    train: Annotated[Names, says("Corpora that are learned from, one after the other.")]
-    dev: Annotated[Name, says("Corpus of Table 3's scores, and of those during training.")]
-    test: Annotated[Name, says("Corpus of Table 2's scores.")]
-    vocabulary: Annotated[SubwordCount, says("Subwords of both languages together, with pad, eos and unk.")]
-    embedding_rows: Annotated[SubwordCount, says("Rows of the embedding, at least `vocabulary`.")]
-    subsets: Maybe[Annotated[dict[Name, Name], says("Corpora within the test set, to be scored as well.")]] = UNSET
-    decapitalize: Maybe[Annotated[bool, says("Whether each sentence begins with a small letter.")]] = UNSET
-    lowercase: Maybe[Annotated[bool, says("Whether all text is in lower case, translations too.")]] = UNSET
-    max_words: Maybe[Annotated[Large, says("Replaces the value of `preparation`, for this task.")]] = UNSET
-    max_ratio: Maybe[Annotated[Ratio, says("Replaces the value of `preparation`, for this task.")]] = UNSET
-    experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
-    seeds_of: Maybe[Annotated[dict[Name, Seeds], says("Seeds that replace the scale's, for this task.")]] = UNSET
+    parses: ClassVar = False
+
+    source: Annotated[Language, described("Language that is read.")]
+    target: Annotated[Language, described("Language that is written.")]
+    train: Annotated[Names, described("Corpora that are learned from, one after the other.")]
+    dev: Annotated[Name, described("Corpus of Table 3's scores, and of those during training.")]
+    test: Annotated[Name, described("Corpus of Table 2's scores.")]
+    vocabulary: Annotated[SubwordCount, described("Subwords of both languages together, with pad, eos and unk.")]
+    embedding_rows: Annotated[SubwordCount, described("Rows of the embedding, at least `vocabulary`.")]
+    subsets: Annotated[dict[Name, Name] | None, described("Corpora within the test set, to be scored as well.")] = None
+    decapitalize: Annotated[bool | None, described("Whether each sentence begins with a small letter.")] = None
+    lowercase: Annotated[bool | None, described("Whether all text is in lower case, translations too.")] = None
+    max_words: Annotated[Large | None, described("Replaces the value of `preparation`, for this task.")] = None
+    max_ratio: Annotated[Ratio | None, described("Replaces the value of `preparation`, for this task.")] = None
+    experiments: Annotated[Rowsets | None, described("Values that replace the scale's, for this task.")] = None
+    seeds_of: Annotated[dict[Name, Seeds] | None, described("Seeds that replace the scale's, for this task.")] = None
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        return self.source, self.target
+
+    @property
+    def file_endings(self) -> tuple[str, ...]:
+        return self.languages
+
+    def tested_on(self) -> dict[str, str]:
+        return super().tested_on() | {f"subsets.{name}": corpus for name, corpus in (self.subsets or {}).items()}
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        yield from super().faults()
+        if self.source == self.target:
+            yield "target", f"expected another language than the source's, found '{self.target}'"
+        if self.vocabulary > self.embedding_rows:
+            yield "vocabulary", f"expected up to {self.embedding_rows}, the embedding_rows, found {self.vocabulary}"
 
 
 class Silver(Keys):
     """Trees that another parser made: in a file (`path`), or here by the parser of another task (the other keys)."""
 
-    repeat: Annotated[Large, says("How often the treebanks come for each time that these trees do.")]
-    path: Maybe[Annotated[FilePath, says("A file on this machine with a tree on each line.")]] = UNSET
-    text: Maybe[Annotated[Names, says("Corpora whose English text is parsed.")]] = UNSET
-    parser: Maybe[Annotated[Name, says("The task whose parser makes the trees.")]] = UNSET
-    sentences: Maybe[Annotated[Many, says("Lines that are parsed, at most, drawn evenly.")]] = UNSET
-    keep: Maybe[Annotated[float, Meta(gt=0, le=1), says("Share of the trees that is kept, the surest ones.")]] = UNSET
+    repeat: Annotated[Large, described("How often the treebanks come for each time that these trees do.")]
+    path: Annotated[FilePath | None, described("A file on this machine with a tree on each line.")] = None
+    text: Annotated[Names | None, described("Corpora whose English text is parsed.")] = None
+    parser: Annotated[Name | None, described("The task whose parser makes the trees.")] = None
+    sentences: Annotated[Many | None, described("Lines that are parsed, at most, drawn evenly.")] = None
+    keep: Annotated[Share | None, described("Share of the trees that is kept, the surest ones.")] = None
 
     FORMS: ClassVar = ("path", "text parser sentences keep")
 
 
-class Treebanks(Keys):
+class ParsingTask(Task):
     """One parser's data."""
 
-    training: Annotated[Text, says("What is learned from, in Table 4's words.")]
-    label: Annotated[Text, says("Name of the test trees there.")]
-    train: Annotated[Names, says("Treebanks that are learned from, one after the other.")]
-    dev: Annotated[Name, says("Treebank that settings are chosen on.")]
-    test: Annotated[Name, says("Treebank of Table 4's scores.")]
-    vocabulary: Annotated[SubwordCount, says("Subwords of the words.")]
-    symbols: Annotated[SubwordCount, says("Brackets and tags, with pad, eos and unk: rows under the softmax.")]
-    elsewhere: Maybe[Annotated[Name, says("A second test set.")]] = UNSET
-    phrases: Maybe[Annotated[Many, says("Constituents that are learned from as if they were sentences.")]] = UNSET
-    silver: Maybe[Annotated[Silver, says("Trees that no person made.")]] = UNSET
-    parser: Maybe[Annotated[ExperimentRow, says("Values that replace those of the scale's parser.")]] = UNSET
+    parses: ClassVar = True
+    languages: ClassVar = ("en", "trees")
+    file_endings: ClassVar = ("trees",)
+
+    training: Annotated[Text, described("What is learned from, in Table 4's words.")]
+    label: Annotated[Text, described("Name of the test trees there.")]
+    train: Annotated[Names, described("Treebanks that are learned from, one after the other.")]
+    dev: Annotated[Name, described("Treebank that settings are chosen on.")]
+    test: Annotated[Name, described("Treebank of Table 4's scores.")]
+    vocabulary: Annotated[SubwordCount, described("Subwords of the words.")]
+    symbols: Annotated[SubwordCount, described("Brackets and tags, with pad, eos and unk: rows under the softmax.")]
+    elsewhere: Annotated[Name | None, described("A second test set.")] = None
+    phrases: Annotated[Many | None, described("Constituents that are learned from as if they were sentences.")] = None
+    silver: Annotated[Silver | None, described("Trees that no person made.")] = None
+    parser: Annotated[ExperimentRow | None, described("Values that replace those of the scale's parser.")] = None
+
+    def files(self) -> list[tuple[str, str]]:
+        return [*super().files(), *((name, "en") for name in self.labelled)]
+
+    def learned_from(self) -> list[str]:
+        return [*self.train, *self.labelled]
+
+    @property
+    def labelled(self) -> list[str]:
+        """Return the corpora whose English text is parsed to learn from."""
+        return (self.silver and self.silver.text) or []
 
 
 class OwnParsing(Keys):
     """The rows of Table 4."""
 
-    seeds: Annotated[Seeds, says("One run for each task and seed.")]
-    parser: Annotated[ExperimentRow, says("Values that replace the parser's, before the division.")]
-    tasks: Annotated[dict[Name, Treebanks], Meta(min_length=1), says("The parsing tasks.")]
+    seeds: Annotated[Seeds, described("One run for each task and seed.")]
+    parser: Annotated[ExperimentRow, described("Values that replace the parser's, before the division.")]
+    tasks: Annotated[dict[Name, ParsingTask], Meta(min_length=1), described("The parsing tasks.")]
 
 
-def occurrences(word: str, text: str) -> int:
+def _occurrences(word: str, text: str) -> int:
     """Count a word in a text, roughly as Moses cuts it: no letter goes on at its ends, if there are blanks at all."""
     before, after = (r"[\w-]" if " " in text and end.isalnum() else "$^" for end in (word[0], word[-1]))
     return len(re.findall(f"(?<!{before}){re.escape(word)}(?!{after})", text))
@@ -216,75 +269,88 @@ def occurrences(word: str, text: str) -> int:
 class Dependency(Keys):
     """A word, and the words at a distance that it depends on."""
 
-    text: Annotated[Shown, says("A sentence in the first task's source language.")]
-    from_: Annotated[Text, says("The word, which is there once; so are those of `to`.")] = msgspec.field(name="from")
-    to: Annotated[list[Text], Meta(min_length=1), says("The words that it depends on.")]
+    text: Annotated[Shown, described("A sentence in the first task's source language.")]
+    from_: Annotated[Text, described("The word, which is there once; so are those of `to`.")] = msgspec.field(
+        name="from"
+    )
+    to: Annotated[list[Text], Meta(min_length=1), described("The words that it depends on.")]
 
-    def __post_init__(self):
-        super().__post_init__()
+    def faults(self) -> Iterator[tuple[str, str]]:
+        yield from super().faults()
         for word in (self.from_, *self.to):
-            if (count := occurrences(word.casefold(), self.text.casefold())) != 1:  # preparation may change letters
-                raise ValueError(f"expected {word!r} once in the text, found it {count} times")
+            if (count := _occurrences(word.casefold(), self.text.casefold())) != 1:  # preparation may change letters
+                yield "", f"expected {word!r} once in the text, found it {count} times"
 
 
 class Sentence(Keys):
     """A sentence, whose words' attention is shown in two heads."""
 
-    text: Annotated[Shown, says("In the first task's source language.")]
+    text: Annotated[Shown, described("In the first task's source language.")]
 
 
 class Figures(Keys):
     """Sentences of Figures 3 to 5; a figure that is not named is not drawn."""
 
-    figure3: Maybe[Annotated[Dependency, says("A long dependency, of a verb and its complement.")]] = UNSET
-    figure4: Maybe[Annotated[Dependency, says("An anaphor and its antecedent.")]] = UNSET
-    figure5: Maybe[Annotated[Sentence, says("A sentence in two heads.")]] = UNSET
+    figure3: Annotated[Dependency | None, described("A long dependency, of a verb and its complement.")] = None
+    figure4: Annotated[Dependency | None, described("An anaphor and its antecedent.")] = None
+    figure5: Annotated[Sentence | None, described("A sentence in two heads.")] = None
 
 
 class Scale(Keys):
     """The paper's models, made smaller, and their data."""
 
-    label: Annotated[Text, says("Name of the data in tables and figures.")]
-    width: Annotated[Small, says("Divides d_model, d_ff, d_k and d_v.")]
-    depth: Annotated[Small, says("Divides N.")]
-    seeds: Annotated[Seeds, says("One run for each experiment and seed; tables average over them.")]
-    base: Annotated[ExperimentRow, says("Values that replace the base model's, before the division.")]
-    experiments: Annotated[Rowsets, says("The same, for single experiments.")]
-    tasks: Annotated[dict[Name, Task], Meta(min_length=1), says("The translation tasks.")]
-    data_of_paper: Maybe[Annotated[bool, says("Whether tables show the distance from the paper's scores.")]] = UNSET
-    seeds_of: Maybe[Annotated[dict[Name, Seeds], says("The seeds of single experiments.")]] = UNSET
-    rows: Maybe[Annotated[Names, says("The experiments and claims that are trained; all if not given.")]] = UNSET
-    decoding: Maybe[Annotated[OwnDecoding, says("Values that replace those of `decoding`.")]] = UNSET
-    preparation: Maybe[Annotated[OwnCleaning, says("Values that replace those of `preparation`.")]] = UNSET
-    running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
-    table1: Maybe[Annotated[OwnTable1, says("Values that replace those of `table1`.")]] = UNSET
-    probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET
-    figures: Maybe[Annotated[Figures, says("Sentences of Figures 3 to 5.")]] = UNSET
-    parsing: Maybe[Annotated[OwnParsing, says("The rows of Table 4.")]] = UNSET
+    label: Annotated[Text, described("Name of the data in tables and figures.")]
+    width: Annotated[Small, described("Divides d_model, d_ff, d_k and d_v.")]
+    depth: Annotated[Small, described("Divides N.")]
+    seeds: Annotated[Seeds, described("One run for each experiment and seed; tables average over them.")]
+    base: Annotated[ExperimentRow, described("Values that replace the base model's, before the division.")]
+    experiments: Annotated[Rowsets, described("The same, for single experiments.")]
+    tasks: Annotated[dict[Name, TranslationTask], Meta(min_length=1), described("The translation tasks.")]
+    like: Annotated[
+        ScaleName | None,
+        described("Scale whose keys count where this one gives none; its data only if this one has no `tasks`."),
+    ] = None
+    data_of_paper: Annotated[bool, described("Whether tables show the distance from the paper's scores.")] = False
+    seeds_of: Annotated[dict[Name, Seeds] | None, described("The seeds of single experiments.")] = None
+    rows: Annotated[Names | None, described("The experiments and claims that are trained; all if not given.")] = None
+    decoding: Annotated[OwnDecoding | None, described("Values that replace those of `decoding`.")] = None
+    preparation: Annotated[OwnPreparation | None, described("Values that replace those of `preparation`.")] = None
+    running: Annotated[OwnRunning | None, described("Values that replace those of `running`.")] = None
+    table1: Annotated[OwnTable1 | None, described("Values that replace those of `table1`.")] = None
+    probes: Annotated[OwnProbes | None, described("Values that replace those of `probes`.")] = None
+    figures: Annotated[Figures | None, described("Sentences of Figures 3 to 5.")] = None
+    parsing: Annotated[OwnParsing | None, described("The rows of Table 4.")] = None
 
 
 class Source(Keys):
     """A file: a `download` or a `path`."""
 
-    download: Maybe[Annotated[Name, says("One of `downloads`.")]] = UNSET
-    path: Maybe[Annotated[FilePath, says("A file on this machine.")]] = UNSET
+    download: Annotated[Name | None, described("One of `downloads`.")] = None
+    path: Annotated[FilePath | None, described("A file on this machine.")] = None
 
     FORMS: ClassVar = ("path", "download")
+
+    @property
+    def file(self) -> str:
+        """Return the path of the file, which `fetch` writes if it is a download."""
+        return self.path or str(RESOURCES.download(self.download))
 
 
 class File(Source):
     """A `download` or a `path`, unpacked if its name ends in .gz."""
 
-    member: Maybe[Annotated[Text, says("Path within an archive, unpacked if it ends in .gz.")]] = UNSET
-    format: Maybe[Annotated[Literal["sgm"], says("WMT's SGML; plain text has no format.")]] = UNSET
+    member: Annotated[Text | None, described("Path within an archive, unpacked if it ends in .gz.")] = None
+    format: Annotated[Literal["sgm"] | None, described("WMT's SGML; plain text has no format.")] = None
 
 
 class Treebank(Source):
     """The Penn Treebank if it has `sections`, GUM if it has `split`, or a file with a tree on each line."""
 
-    split: Maybe[Annotated[Literal["train", "dev", "test", "test2"], says("A heading of GUM's splits.md.")]] = UNSET
-    sections: Maybe[Annotated[Sections, says("First and last section of the Wall Street Journal's folder.")]] = UNSET
-    sha256: Maybe[Annotated[Sha256, says("SHA-256 of the cleaned trees as they are written, one a line.")]] = UNSET
+    split: Annotated[Literal["train", "dev", "test", "test2"] | None, described("A heading of GUM's splits.md.")] = None
+    sections: Annotated[Sections | None, described("First and last section of the Wall Street Journal's folder.")] = (
+        None
+    )
+    sha256: Annotated[Sha256 | None, described("SHA-256 of the cleaned trees as they are written, one a line.")] = None
 
     FORMS: ClassVar = ("path", "path sections", "path split", "download", "download split")
 
@@ -292,38 +358,58 @@ class Treebank(Source):
 class Slice(Keys):
     """Sentences of the project's grammar."""
 
-    seed: Annotated[Seed, says("Seed of the endless list of sentences.")]
-    skip: Annotated[int, Meta(ge=0, le=10**9), says("Sentences of the list that are passed over.")]
-    take: Annotated[int, Meta(ge=1, le=10**9), says("Sentences that are taken then.")]
+    seed: Annotated[Seed, described("Seed of the endless list of sentences.")]
+    skip: Annotated[int, Meta(ge=0, le=10**9), described("Sentences of the list that are passed over.")]
+    take: Annotated[int, Meta(ge=1, le=10**9), described("Sentences that are taken then.")]
+
+
+Files = Annotated[dict[Language, File], Meta(min_length=2)]
 
 
 class Corpus(Keys):
     """Sentences of the project's `grammar`, trees of a `treebank`, or `files`, one for each language."""
 
-    grammar: Maybe[Annotated[Slice, says("Which sentences of the grammar.")]] = UNSET
-    treebank: Maybe[Annotated[Treebank, says("Trees, which are written one a line.")]] = UNSET
-    files: Maybe[Annotated[dict[Language, File], Meta(min_length=2), says("The file of each language.")]] = UNSET
-    lines: Maybe[Annotated[Many, says("Lines that each file must have.")]] = UNSET
+    grammar: Annotated[Slice | None, described("Which sentences of the grammar.")] = None
+    treebank: Annotated[Treebank | None, described("Trees, which are written one a line.")] = None
+    files: Annotated[Files | None, described("The file of each language.")] = None
+    lines: Annotated[Many | None, described("Lines that each file must have.")] = None
 
     FORMS: ClassVar = ("grammar", "treebank", "files", "treebank lines", "files lines")
+
+    def sources(self) -> dict[str, Source]:
+        """Return the sources of its files by their keys; the grammar has none."""
+        if self.treebank:
+            return {"treebank": self.treebank}
+        return {f"files.{language}": file for language, file in (self.files or {}).items()}
+
+    def source_of(self, ending: str) -> Source | None:
+        """Return the source of the file with an ending; None where the grammar makes it."""
+        return self.treebank or (self.files or {}).get(ending)
+
+    def endings(self) -> list[str]:
+        """Return the endings of its files."""
+        return ["en", "de", "fr", "trees"] if self.grammar else ["trees"] if self.treebank else list(self.files)
 
 
 class Bytes(Keys):
     """A file from the network: its addresses, and a checksum by which it is known."""
 
-    urls: Annotated[list[Address], Meta(min_length=1), says("Addresses of the same bytes, tried in turn.")]
-    sha256: Maybe[Annotated[Sha256, says("Their SHA-256, in lower case.")]] = UNSET
-    md5: Maybe[Annotated[Md5, says("Their MD5, where no SHA-256 was published.")]] = UNSET
-    size: Maybe[Annotated[Many, says("Number of bytes.")]] = UNSET
+    urls: Annotated[list[Address], Meta(min_length=1), described("Addresses of the same bytes, tried in turn.")]
+    sha256: Annotated[Sha256 | None, described("Their SHA-256, in lower case.")] = None
+    md5: Annotated[Md5 | None, described("Their MD5, where no SHA-256 was published.")] = None
+    size: Annotated[Many | None, described("Number of bytes.")] = None
 
     FORMS: ClassVar = ("sha256 size", "md5 size", "md5")
+
+
+Alternatives = Annotated[list[Bytes], Meta(min_length=1)]
 
 
 class Download(Bytes):
     """A file from the network. One that its host packs again now and then is `repacked`, and has no checksum."""
 
-    repacked: Maybe[Annotated[bool, says("Whether its contents are checked, not its bytes.")]] = UNSET
-    alternatives: Maybe[Annotated[list[Bytes], Meta(min_length=1), says("Other files with the same members.")]] = UNSET
+    repacked: Annotated[bool | None, described("Whether its contents are checked, not its bytes.")] = None
+    alternatives: Annotated[Alternatives | None, described("Other files with the same members.")] = None
 
     FORMS: ClassVar = ("sha256 size", "md5 size", "md5", "repacked")
 
@@ -331,83 +417,32 @@ class Download(Bytes):
 class Config(Keys):
     """Everything that a result depends on; sections (§) are those of "Attention Is All You Need"."""
 
-    scale: Annotated[Name, says("The one of `scales` that is built.")]
-    mirror: Annotated[str, says('Folder that is read as <mirror>/<host>/<path> instead of the network, or "".')]
-    results: Annotated[FilePath, says("Folder of the results: those of a scale lie in a folder of its name.")]
-    partial: Annotated[bool, says("Whether tables and page are made from the finished runs, with gaps for others.")]
-    recipe: Annotated[Literal[tuple(RECIPES)], says("The paper's settings, or those of its authors' code.")]
-    recipes: Annotated[dict[Name, dict[str, Any]], says("What a recipe other than the paper's lays over all of this.")]
-    base: Annotated[Base, says("The base model.")]
-    experiments: Annotated[Rowsets, says("The rows of Table 3, as differences from `base`.")]
-    claims: Annotated[Rowsets, says("The trained rows of Table 5, as differences from `base`.")]
-    optimizer: Annotated[Optimizer, says("Adam (§5.3).")]
-    table1: Annotated[Table1, says("Sizes of Table 1's layers (§4).")]
-    probes: Annotated[Probes, says("Analyses of trained runs for Table 5.")]
-    decoding: Annotated[Decoding, says("Beam search (§6.1).")]
-    parsing: Annotated[Parsing, says("Constituency parsing (§6.3).")]
-    preparation: Annotated[Cleaning, says("Cleaning and tokenisation of text (§5.1).")]
-    running: Annotated[Running, says("Log, dev scores and saved states of a training.")]
-    attention: Annotated[Viewer, says("The page's attention viewer.")]
-    report: Annotated[Report, says("The page.")]
-    scales: Annotated[dict[ScaleName, Scale], Meta(min_length=1), says("What can be built.")]
-    corpora: Annotated[dict[Name, Corpus], Meta(min_length=1), says("Texts and treebanks.")]
-    downloads: Annotated[dict[Name, Download], says("Files from the network, by their names in resources/downloads.")]
-
-
-INTRODUCTION = """\
-# Configuration
-
-[config.yaml](../config.yaml) holds everything that a result depends on. To change settings, write only the changes to
-a file of your own, and name it with `--configfile`; `--config scale=multi30k` changes a single key. Before anything
-runs, a wrong, unknown or missing key is refused in one line that names it.
-
-[Your own corpus](../docs/own-corpus.md) shows a whole configuration. Every key is below, with its values and whether it
-is needed. `NAME` stands for a name that you choose. Sections (§) are those of "Attention Is All You Need".
-
-<!-- From transformer/config/schema.py, by `python -m transformer.config.schema > config/README.md`. -->
-"""
-HEADER = "| Key | Meaning | Value | Needed |\n| --- | --- | --- | --- |\n"
-BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
-
-
-def manual() -> str:
-    """Return the manual in Markdown: a table for each struct, in the order in which keys name them."""
-    sections = msgspec.json.schema(Config)["$defs"]
-    titles, parts = ["Config"], [INTRODUCTION]
-    for title in titles:  # grows meanwhile
-        section = sections[title]
-        parts.append(f"\n## {title}\n\n{html.escape(section['description'], quote=False)}\n\n{HEADER}")
-        for key, node in section["properties"].items():
-            needed = "yes" if key in section["required"] else "no"
-            meaning = html.escape(node.get("description", ""), quote=False)
-            parts.append(f"| `{key}` | {meaning} | {value(node, titles)} | {needed} |\n")
-    return "".join(parts)
-
-
-def value(node: dict[str, Any], titles: list[str]) -> str:
-    """Return in words which values a key takes; adds the title of a section that it has."""
-    match node:
-        case {"$ref": place} | {"allOf": [{"$ref": place}]}:
-            title = place.removeprefix("#/$defs/")
-            if title not in titles:
-                titles.append(title)
-            return f"keys as in [{title}](#{title.lower().replace(' ', '-')})"
-        case {"anyOf": choices}:
-            return " or ".join(value(choice, titles) for choice in choices)
-        case {"enum": values}:
-            return " or ".join(f"`{one}`" for one in values)
-        case {"type": "object"}:
-            return f"by `NAME`: {value(node['additionalProperties'], titles)}" if len(node) > 1 else "any of these keys"
-        case {"type": "array"}:
-            count = f" of {len(node['prefixItems'])}" if "prefixItems" in node else ""
-            return f"list{count}, each {value(node.get('items') or node['prefixItems'][0], titles)}"
-        case {"type": "boolean"}:
-            return "true or false"
-        case {"type": "integer" | "number" as kind}:
-            limits = "".join(f" {word} {node[key]:,}" for key, word in BOUNDS.items() if key in node)
-            return f"a {'whole ' * (kind == 'integer')}number{limits}"
-    return node.get("title", "text")
-
-
-if __name__ == "__main__":
-    print(manual(), end="")
+    scale: Annotated[Name, described("The one of `scales` that is built.")]
+    mirror: Annotated[str, described('Folder that is read as <mirror>/<host>/<path> instead of the network, or "".')]
+    results: Annotated[FilePath, described("Folder of the results: those of a scale lie in a folder of its name.")]
+    partial: Annotated[
+        bool, described("Whether tables and page are made from the finished runs, with gaps for others.")
+    ]
+    recipe: Annotated[
+        Literal["paper", "tensor2tensor"], described("The paper's settings, or those of its authors' code.")
+    ]
+    recipes: Annotated[
+        dict[Name, dict[str, Any]], described("What a recipe other than the paper's lays over all of this.")
+    ]
+    base: Annotated[Base, described("The base model.")]
+    experiments: Annotated[Rowsets, described("The rows of Table 3, as differences from `base`.")]
+    claims: Annotated[Rowsets, described("The trained rows of Table 5, as differences from `base`.")]
+    optimizer: Annotated[Optimizer, described("Adam (§5.3).")]
+    table1: Annotated[Table1, described("Sizes of Table 1's layers (§4).")]
+    probes: Annotated[Probes, described("Analyses of trained runs for Table 5.")]
+    decoding: Annotated[Decoding, described("Beam search (§6.1).")]
+    parsing: Annotated[Parsing, described("Constituency parsing (§6.3).")]
+    preparation: Annotated[Preparation, described("Cleaning and tokenisation of text (§5.1).")]
+    running: Annotated[Running, described("Log, dev scores and saved states of a training.")]
+    attention: Annotated[Viewer, described("The page's attention viewer.")]
+    report: Annotated[Report, described("The page.")]
+    scales: Annotated[dict[ScaleName, Scale], Meta(min_length=1), described("What can be built.")]
+    corpora: Annotated[dict[Name, Corpus], Meta(min_length=1), described("Texts and treebanks.")]
+    downloads: Annotated[
+        dict[Name, Download], described("Files from the network, by their names in resources/downloads.")
+    ]

@@ -13,23 +13,25 @@ from typing import Any, NoReturn
 
 import yaml
 
-from transformer.config import scales
-from transformer.config.experiment import RECIPES, resolve
-from transformer.config.schema import Config
+from transformer.config.experiment import RECIPES
+from transformer.config.scales import TABLE_2, WHY, RowFault, ScaleSettings
+from transformer.config.schema import Config, Corpus, ParsingTask, TranslationTask, Treebank
 from transformer.storage.files import InputError
-from transformer.storage.reading import hint, located, read_yaml, structured
+from transformer.storage.reading import Misfit, Place, find_line, hint, read_yaml, structured
 
 CONFIG = Path("config.yaml")  # of the project's folder
+_DATA = ("tasks", "parsing", "figures", "data_of_paper")  # keys of a scale that belong to its corpora
 
 
-def read(files: Iterable[str], entries: Iterable[str]) -> dict:
+# ------------------------------------------------------------------ reading
+
+
+def read(files: Iterable[str], entries: Iterable[str]) -> Config:
     """Return config.yaml under `files` and `key=value` entries, as by Snakemake's options. Raises InputError."""
     if not CONFIG.exists():
         raise InputError(f"{CONFIG}: no such file: expected in the working folder, which must be the project's")
     files, given = [CONFIG, *files], _given(entries)
-    config = _laid_over(_content(files), given)
-    _complete(config, files, given)
-    return config
+    return _checked(_laid_over(_content(files), given), files, given)
 
 
 def changes(files: Iterable[str], entries: Iterable[str]) -> dict:
@@ -67,24 +69,25 @@ def options(files: Iterable[str] | None, entries: Iterable[str] | None) -> list[
     ]
 
 
-def accept(config: dict, files: Iterable[str | Path] = (), given: Mapping[str, Any] = MappingProxyType({})) -> None:
-    """Check what Snakemake has made of files and command line. Exits with one line where that is refused."""
-    if config.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
-        config["partial"] = config["partial"] == "true"
+def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, Any] = MappingProxyType({})) -> Config:
+    """Return the configuration that Snakemake has put together. Exits with one line if it is wrong."""
+    if content.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
+        content = content | {"partial": content["partial"] == "true"}
     try:
         for file in files:
             read_yaml(file)  # Snakemake takes the last of equal keys
-        _complete(config, files, given)
-        for folder in map(Path, (f"{config['results']}/{config['scale']}", "resources/corpora", "logs")):
+        config = _checked(content, files, given)
+        for folder in map(Path, (f"{config.results}/{config.scale}", "resources/corpora", "logs")):
             for place in (folder, *folder.parents):
                 if place.is_file():
                     raise InputError(f"{place}: expected a folder or none, found a file")
     except InputError as error:
         sys.exit(str(error))
+    return config
 
 
 def completed(file: Path, changes: dict) -> dict:
-    """Return the configuration in a file with another workflow's changes."""
+    """Return the content of a configuration file with another workflow's changes."""
     return _laid_over(read_yaml(file), changes)
 
 
@@ -95,130 +98,171 @@ def _laid_over(below: Any, above: Any) -> Any:
     return below | {key: _laid_over(below.get(key), value) for key, value in above.items()}
 
 
-def _complete(config: dict, files: Iterable[str | Path], given: Mapping[str, Any]) -> None:
-    """Check a configuration, lay its recipe over it, and check what comes out. Errors name file and line."""
-    within = ""
+def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any]) -> Config:
+    """Return the configuration with its recipe laid over it. Raises InputError naming file and line."""
+    within: Place = ()
     try:
-        check(config)
-        if changes := config["recipes"].get(config["recipe"]):
-            config.update(_laid_over(config, changes))
-            within = f"recipes.{config['recipe']}."
-            check(config)
-    except InputError as error:
-        sources = [(str(file).removeprefix(f"{Path.cwd()}/"), Path(file).read_bytes()) for file in files]
-        sources += [("--config", yaml.safe_dump(dict(given), default_flow_style=True, width=10**6))] if given else []
-        problem = within + str(error).removeprefix(f"{CONFIG}: ")
-        found = located(problem, sources).replace("--config, line 1: ", "--config: ")
-        raise InputError(str(error) if found == problem else found) from None
+        config = check(content)
+        if recipe := config.recipes.get(config.recipe):
+            within = ("recipes", config.recipe)
+            config = check(_laid_over(content, recipe))
+    except (Misfit, RowFault) as fault:
+        places = fault.places if isinstance(fault, RowFault) else _with_likes(fault.place, content)
+        where = _where([(*within, *place) for place in places] if within else places, files, given)
+        problem = f"{'.'.join([*within, ''])}{fault}".replace(f"{CONFIG}: ", "")
+        raise InputError(f"{where}: {problem}") from None
+    return config
 
 
-def refuse(where: str, problem: str) -> NoReturn:
-    """Raise InputError for a fault of config.yaml."""
-    raise InputError(f"{CONFIG}: {where}: {problem}")
+def _where(places: list[Place], files: Iterable[str | Path], given: Mapping[str, Any]) -> str:
+    """Return the file and line that say most of the first place that is there whole, or else of any."""
+    sources = [(str(file).removeprefix(f"{Path.cwd()}/"), Path(file).read_bytes()) for file in files]
+    if given:
+        sources.append(("--config", yaml.safe_dump(dict(given), default_flow_style=True, width=10**6)))
+    found = [(*find_line(text, place), name, len(place)) for place in places for name, text in reversed(sources)]
+    whole = next((entry for entry in found if entry[0] == entry[3]), None)
+    depth, line, name, _ = whole or max(found, key=lambda entry: entry[0], default=(0, 0, "", 0))
+    if not depth:
+        return str(CONFIG)
+    return name if name == "--config" else f"{name}, line {line}"
 
 
-def check(config: dict) -> None:
-    """Raise InputError with place and problem at the first fault of a configuration, at whichever scale."""
-    structured(config, Config, CONFIG)
-    _require_named(config["scales"], config["scale"], "scales", "scale")
-    _check_recipes(config["recipes"])
-    for experiment in (*scales.TABLE_2, *scales.WHY):
-        if experiment not in config["experiments"]:
-            refuse("experiments", f"expected '{experiment}', which a table compares, found none")
-    for claim in config["claims"].keys() & config["experiments"].keys():
-        refuse("claims", f"expected a name that is none of the experiments, found '{claim}'")
-    for name, corpus in config["corpora"].items():
-        for place, entry in scales.places_of(corpus).items():
-            if "download" in entry:
-                _require_named(config["downloads"], entry["download"], "downloads", f"corpora.{name}.{place}")
-    for scale in config["scales"]:
-        _check_scale(scales.at(config, scale), f"scales.{scale}")
-    # At the scale that is built alone: values of a row that contradict each other there may go together at another.
-    where, depth, layers = f"scales.{config['scale']}", scales.scale_of(config)["depth"], {}
-    runs = dict.fromkeys((run.task, run.experiment) for run in scales.all_runs(config))
-    for task, experiment in runs:  # claims come last
+def _with_likes(place: Place, content: dict) -> list[Place]:
+    """Return a place and, in a scale that takes keys from others, the same place there."""
+    places = [place]
+    while place[:1] == ("scales",) and len(place) > 1:
+        scale = content["scales"].get(place[1])
+        place = ("scales", scale.get("like") if isinstance(scale, dict) else None, *place[2:])
+        if place in places:  # a circle
+            break
+        places.append(place)
+    return places
+
+
+# ------------------------------------------------------------------ checks
+
+
+def check(content: dict) -> Config:
+    """Return a configuration. Raises Misfit or RowFault at the first fault, at whichever scale."""
+    config = structured(_with_scales(content), Config, CONFIG)
+    _require_named(config.scales, config.scale, ("scale",), "scales")
+    for recipe, changed in config.recipes.items():
+        _require_named(RECIPES, recipe, ("recipes",), "recipes")
+        for key in {"recipe", "recipes", "scale"} & changed.keys():
+            _refuse(("recipes", recipe), f"expected keys that a recipe may change, found '{key}'")
+    for experiment in (*TABLE_2, *WHY):
+        if experiment not in config.experiments:
+            _refuse(("experiments",), f"expected '{experiment}', which a table compares, found none")
+    for claim in config.claims.keys() & config.experiments.keys():
+        _refuse(("claims",), f"expected a name that is none of the experiments, found '{claim}'")
+    for name, corpus in config.corpora.items():
+        for key, source in corpus.sources().items():
+            if source.download:
+                _require_named(config.downloads, source.download, ("corpora", name, *key.split(".", 1)), "downloads")
+    for name in config.scales:
+        _check_scale(ScaleSettings(config, name))
+    _check_runs(ScaleSettings(config, config.scale))
+    return config
+
+
+def _with_scales(content: dict) -> dict:
+    """Return a configuration's content in which each scale with `like` has the other scale's keys, too."""
+    scales = content.get("scales")
+    if not isinstance(scales, dict):
+        return content
+
+    def whole(name: str, above: tuple[str, ...] = ()) -> Any:
+        scale = scales[name]
+        if not isinstance(scale, dict) or not isinstance(like := scale.get("like"), str):
+            return scale
+        if like not in scales or like in (name, *above):
+            names = [other for other in scales if other not in (name, *above)]
+            raise Misfit(
+                CONFIG, ("scales", name, "like"), f"expected another scale ({', '.join(names)}), found '{like}'"
+            )
+        other = whole(like, (name, *above))
+        if "tasks" in scale:
+            other = {key: value for key, value in other.items() if key not in _DATA}
+        return _laid_over(other, scale)
+
+    return content | {"scales": {name: whole(name) for name in scales}}
+
+
+def _check_runs(scale: ScaleSettings) -> None:
+    """Refuse rows whose values contradict each other at the scale that is built; at another they may go together."""
+    layers = {}
+    for run in scale.all_runs():  # claims come last
         try:
-            layers[experiment] = resolve(scales.parts(config, scales.RunName(task, experiment, seed=0))).model.N
-        except InputError as error:
-            refuse(f"{where}: {task}", str(error))
-        if experiment in config["claims"] and experiment.endswith("-2N"):
-            found, twice = layers[experiment] * depth, 2 * layers["base"] * depth
-            if found != twice:
-                refuse(where, f"{experiment}: N: expected {twice}, twice base's, found {found}")
+            layers[run.experiment] = scale.experiment(run).model.N
+        except RowFault as fault:
+            raise RowFault(f"{CONFIG}: scales.{scale.name}: {fault}", fault.places) from None
+        if run.experiment in scale.config.claims and run.experiment.endswith("-2N"):
+            found, twice = (layers[name] * scale.entry.depth for name in (run.experiment, "base"))
+            if found != 2 * twice:
+                problem = f"{run.experiment}: N: expected {2 * twice}, twice base's, found {found}"
+                _refuse(("scales", scale.name), problem)
 
 
-def _check_recipes(recipes: dict[str, dict]) -> None:
-    """Refuse a recipe that nothing asks for, and what would choose a recipe or scale once it is laid over."""
-    for recipe, changes in recipes.items():
-        _require_named(RECIPES, recipe, "recipes", "recipes")
-        for key in ("recipe", "recipes", "scale"):
-            if key in changes:
-                refuse(f"recipes.{recipe}", f"expected keys that a recipe may change, found '{key}'")
+def _check_scale(scale: ScaleSettings) -> None:
+    """Refuse the faults of a scale."""
+    entry, place = scale.entry, ("scales", scale.name)
+    of_tasks = {(*place, "tasks", name): task for name, task in entry.tasks.items()}
+    for (where, each), key in product({place: entry, **of_tasks}.items(), ("experiments", "seeds_of", "rows")):
+        for experiment in getattr(each, key, None) or ():
+            _require_named(scale.experiments, experiment, (*where, key), "experiments and claims")
+    if entry.rows and "base" not in entry.rows:
+        _refuse((*place, "rows"), "expected base among them, with which the others are compared")
+    for name, task in entry.tasks.items():
+        for other in scale.config.scales:  # the rules tell translators from parsers by their names
+            if name in ScaleSettings(scale.config, other).parsing:
+                problem = f"'{name}' is a task of scale {scale.name} already"
+                _refuse(("scales", other, "parsing", "tasks"), problem)
+        _check_corpora(scale.config, task, (*place, "tasks", name))
+    for name, task in scale.parsing.items():
+        where = (*place, "parsing", "tasks", name)
+        if task.silver and task.silver.parser:
+            makers = [other for other, each in scale.parsing.items() if not each.silver]
+            _require_named(makers, task.silver.parser, (*where, "silver", "parser"), "the tasks without silver")
+        _check_corpora(scale.config, task, where)
 
 
-def _check_scale(config: dict, where: str) -> None:
-    """Refuse the faults of the scale that `config` builds."""
-    scale, parsing, rows = scales.scale_of(config), scales.parsing_of(config), scales.experiments_of(config)
-    places = {where: scale} | {f"{where}.tasks.{name}": task for name, task in scale["tasks"].items()}
-    for (place, entry), key in product(places.items(), ("experiments", "seeds_of", "rows")):
-        for experiment in entry.get(key, ()):
-            _require_named(rows, experiment, "experiments and claims", f"{place}.{key}")
-    if "base" not in scale.get("rows", ["base"]):
-        refuse(f"{where}.rows", "expected base among them, with which the others are compared")
-    for name, task in scale["tasks"].items():
-        for other in config["scales"]:  # the rules tell translators from parsers by their names
-            if name in scales.parsing_of(scales.at(config, other))["tasks"]:
-                refuse(f"scales.{other}.parsing.tasks", f"'{name}' is a task of scale {config['scale']} already")
-        if task["vocabulary"] > task["embedding_rows"]:
-            refuse(f"{where}.tasks.{name}", "expected a vocabulary of embedding_rows at most")
-        _check_corpora(config, task, f"{where}.tasks.{name}")
-    for name, task in parsing["tasks"].items():
-        place = f"{where}.parsing.tasks.{name}"
-        if "parser" in (silver := task.get("silver", {})):
-            makers = [other for other in parsing["tasks"] if "silver" not in parsing["tasks"][other]]
-            _require_named(makers, silver["parser"], "the tasks without silver", f"{place}.silver.parser")
-        _check_corpora(config, task, place)
-
-
-def _check_corpora(config: dict, task: dict, where: str) -> None:
+def _check_corpora(config: Config, task: TranslationTask | ParsingTask, where: Place) -> None:
     """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
-    if "source" in task and task["source"] == task["target"]:
-        refuse(f"{where}.target", f"expected another language than the source's, found '{task['target']}'")
-    for name, ending in scales.files_of(task):
-        corpus = _require_named(config["corpora"], name, "corpora", where)
-        languages = ["en", "de", "fr", "trees"] if "grammar" in corpus else [*corpus.get("files", ["trees"])]
-        if ending not in languages:
-            refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(languages)}")
-    silver = task.get("silver", {})
-    learned = {name: _parts_of(config, config["corpora"][name]) for name in [*task["train"], *silver.get("text", [])]}
-    if "path" in silver:
-        learned[silver["path"]] = _parts_of(config, {"treebank": {"path": silver["path"]}})
-    for split, name in scales.tested_on(task).items():
-        tested = _parts_of(config, config["corpora"][name])
-        for other, parts_of_other in learned.items():
-            both = [(tested[key], parts_of_other[key]) for key in tested.keys() & parts_of_other.keys()]
+    for name, ending in task.files():
+        endings = _require_named(config.corpora, name, where, "corpora").endings()
+        if ending not in endings:
+            _refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(endings)}")
+    learned = {name: _parts_of(config, config.corpora[name]) for name in task.learned_from()}
+    if task.parses and task.silver and (path := task.silver.path):
+        learned[path] = _parts_of(config, Corpus(treebank=Treebank(path=path)))
+    for split, name in task.tested_on().items():
+        tested = _parts_of(config, config.corpora[name])
+        for other, parts in learned.items():
+            both = [(tested[key], parts[key]) for key in tested.keys() & parts.keys()]
             if any(max(one.start, two.start) < min(one.stop, two.stop) for one, two in both):
                 also = f", which shares sentences with '{other}'" if name != other else ""
-                refuse(f"{where}.{split}", f"expected a corpus that is not learned from, found '{name}'{also}")
+                _refuse((*where, split), f"expected a corpus that is not learned from, found '{name}'{also}")
 
 
-def _parts_of(config: dict, corpus: dict) -> dict[tuple, range]:
+def _parts_of(config: Config, corpus: Corpus) -> dict[tuple, range]:
     """Return a corpus's sources, whatever its name: ranges of the grammar's sentences or of sections, whole files."""
-    if "grammar" in corpus:
-        seed, skip, take = (corpus["grammar"][key] for key in ("seed", "skip", "take"))
-        return {("grammar", seed): range(skip, skip + take)}
+    if grammar := corpus.grammar:
+        return {("grammar", grammar.seed): range(grammar.skip, grammar.skip + grammar.take)}
     parts = {}
-    for entry in scales.places_of(corpus).values():
-        download = config["downloads"].get(entry.get("download"), {})
-        file = os.path.realpath(entry["path"]) if "path" in entry else entry["download"]
-        first, last = entry.get("sections", (0, 0))
-        key = download.get("sha256", download.get("md5", file)), entry.get("split"), entry.get("member")
-        parts[key] = range(first, last + 1)
+    for source in corpus.sources().values():
+        download = config.downloads.get(source.download)
+        file = (download and (download.sha256 or download.md5)) or source.download or os.path.realpath(source.path)
+        first, last = getattr(source, "sections", None) or (0, 0)
+        parts[file, getattr(source, "split", None), getattr(source, "member", None)] = range(first, last + 1)
     return parts
 
 
-def _require_named(names: Any, name: str, kind: str, where: str) -> Any:
-    """Return the entry of a name. Raises InputError where there is none."""
+def _require_named(names: Any, name: str, where: Place, kind: str) -> Any:
+    """Return the entry of a name. Raises Misfit where there is none."""
     if name not in names:
-        refuse(where, f"expected one of {kind} ({', '.join(names)}), found '{name}'{hint(name, names)}")
+        _refuse(where, f"expected one of {kind} ({', '.join(names)}), found '{name}'{hint(name, names)}")
     return names[name] if isinstance(names, dict) else name
+
+
+def _refuse(where: Place, problem: str) -> NoReturn:
+    raise Misfit(CONFIG, where, problem)

@@ -1,24 +1,51 @@
-"""YAML files, and their content as structs. A fault is one line: the place, what is expected, what was found."""
+"""YAML files, and their content as structs. A fault is one line: the place, what is expected, what was found.
+
+msgspec compares content with a type, fast and at each start. Only where it refuses, jsonschema finds the place: its
+errors have the keys that lead to a fault as a list, those of msgspec only within a sentence.
+"""
 
 import difflib
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from reprlib import repr as short
-from typing import Annotated, Any, Literal, NotRequired, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Struct
 
 from transformer.storage.files import InputError
 
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
 Kind = TypeVar("Kind")
-_OF_ROW = re.compile(r"(?P<scale>scales\.[^:]+): [^:]+: (?P<row>[^:]+): (?:\w+: )?(?P<key>\w+): ")
-AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
+Place = tuple[str | int, ...]  # the keys and indices that lead to a value
+_KINDS = {"string": "text", "boolean": "true or false", "object": "a mapping", "array": "a list", "null": "null"}
+_BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
+
+
+class Misfit(InputError):
+    """A value that is not what its key takes, at a place of a file's content. key: one that is wrong itself, there."""
+
+    def __init__(self, where: str | Path, place: Place, problem: str, key: str | None = None):
+        super().__init__(": ".join(filter(None, [str(where), ".".join(map(str, place)), problem])))
+        self.place, self.problem = (place if key is None else (*place, key)), problem
+
+
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A mapping of configuration."""
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with keys that fit one by one: the key, or "" for the whole mapping, and the problem."""
+        yield from ()
+
+
+# ------------------------------------------------------------------ YAML
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the first is faster
-    """A safe loader that refuses keys that come twice, of which others take the last without a word."""
+    """A safe loader that refuses keys that come twice. Other loaders take the last one without a word."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         keys = [key.value for key, _ in node.value]  # before those of merged mappings join them
@@ -39,91 +66,100 @@ def read_yaml(path: str | Path) -> Any:
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
 
 
-def located(problem: str, sources: Iterable[tuple[str, str | bytes]]) -> str:
-    """Return a problem behind the name and line of the text of YAML that says most of its place, the last of several.
-
-    A problem begins with the place, whose keys dots and colons join; a row of a scale has several, and one will do.
-    sources: names and texts, config.yaml first.
-    """
-    unknown, row = re.match("(?:(.*?): )?unknown key '(.+?)'", problem), re.match(_OF_ROW, problem)
-    places = [".".join(filter(None, unknown.groups())) if unknown else problem]
-    if row:
-        rows = [f"experiments.{row['row']}", f"claims.{row['row']}", "base"]
-        places += [f"{scale}{place}.{row['key']}" for scale in ("", f"{row['scale']}.") for place in rows]
-    nodes = [(yaml.compose(text, _Loader), name) for name, text in sources]
-    found = [(*max(_reach(node, place) for place in places), name) for node, name in nodes]
-    if row:  # two keys, as scales.demo, say that a file is about the row, and changes what config.yaml has
-        found[:1] = [(min(depth, 2), line, name) for depth, line, name in found[:1]]
-    depth, line, name = max(reversed(found), key=lambda one: one[0], default=(0, 0, ""))
-    return f"{name}, line {line}: {problem}" if depth else problem
+def find_line(text: str | bytes, place: Place) -> tuple[int, int]:
+    """Return how many keys of a place a text of YAML has, and the line of the last one, from 1."""
+    node, line = yaml.compose(text, _Loader), 1
+    for depth, key in enumerate(place):
+        entries = dict(_entries(node))
+        if str(key) not in entries:
+            return depth, line
+        mark, node = entries[str(key)]
+        line = mark.line + 1
+    return len(place), line
 
 
-def _reach(node: yaml.Node | None, place: str, depth: int = 0, line: int = 1) -> tuple[int, int]:
-    """Return how many keys of a place are there below a node, and the line of the last one."""
-    entries = node.value if isinstance(node, yaml.MappingNode) else []
+def _entries(node: yaml.Node | None) -> Iterator[tuple[str, tuple[yaml.Mark, yaml.Node]]]:
+    """Yield the keys or indices of a node with their position and value; a mapping's own after those merged into it."""
     if isinstance(node, yaml.SequenceNode):
-        entries = [(yaml.ScalarNode("", str(index), item.start_mark), item) for index, item in enumerate(node.value)]
-    for key, value in sorted(entries, key=lambda entry: -len(str(entry[0].value))):  # a name may have dots
-        if within := re.match(rf"{re.escape(str(key.value))}(?:\.|: |$)", place):
-            return _reach(value, place[within.end() :], depth + 1, key.start_mark.line + 1)
-    return depth, line
+        yield from ((str(index), (item.start_mark, item)) for index, item in enumerate(node.value))
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in sorted(node.value, key=lambda entry: entry[0].value != "<<"):
+            yield from _entries(value) if key.value == "<<" else [(str(key.value), (key.start_mark, value))]
+
+
+# ------------------------------------------------------------------ structs
 
 
 def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
     """Check that the content is a `kind`, or make a struct, a dataclass or a NamedTuple of it.
 
-    Raises InputError, which begins with `where`.
+    Raises Misfit, whose message begins with `where`.
     """
     try:
         made = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise InputError(": ".join(filter(None, [str(where), *_explained(str(error), content, kind)]))) from None
+        raise Misfit(where, *_misfit(content, kind, str(error))) from None
+    for place, problem in _own_faults(made):
+        raise Misfit(where, place, problem)
     return content if type(made) in (dict, list, tuple) else made  # with the keys that a TypedDict does not name
 
 
-def _explained(error: str, content: Any, kind: Any) -> tuple[str, str]:
-    """Return the place and the problem of an error of msgspec, which writes [...] for keys that people choose."""
-    match = AT.fullmatch(error)
-    problem, place = match["problem"].replace("`", ""), []
-    for step in re.findall(r"\[\.\.\.\]|[^.\[\]]+", match["place"] or ""):
-        if isinstance(content, dict) and step == "[...]":
-            step = _wrong_key(content, kind)
-        place.append(int(step) if isinstance(content, list) else step)
-        content, kind = content[place[-1]], _within(kind, place[-1])
-    where, found = ".".join(map(str, place)), _wrong_key(content, kind) if match["key"] else content
-    if problem[0].islower():  # of a struct's own check
-        return where, problem
-    if unknown := re.fullmatch("Object contains unknown field (.*)", problem):
-        names = [field.encode_name for field in msgspec.structs.fields(kind)]
-        return where, f"unknown key {unknown[1]!r}{hint(unknown[1], names)}"
-    if missing := re.fullmatch("Object missing required field (.*)", problem):
-        return where, f"missing key {missing[1]!r}"
-    if problem.startswith("Invalid enum value"):
-        kinds = [kind] if get_origin(kind) is Literal else get_args(kind)
-        values = [value for one in kinds for value in (get_args(one) if get_origin(one) is Literal else ["a number"])]
-        return where, f"expected {' or '.join(map(str, values))}, found {short(found)}{hint(found, values)}"
-    words = problem.partition(", got ")[0].replace("object", "a mapping").replace("array", "list")
-    return where, f"{words[0].lower()}{words[1:]}, found {short(found)}"
+def _own_faults(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+    """Yield place and problem of all that sections find wrong with themselves."""
+    entries: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, Section):
+        yield from (((*place, key) if key else place, problem) for key, problem in value.faults())
+        entries = ((field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+    elif isinstance(value, dict):
+        entries = value.items()
+    elif isinstance(value, list):
+        entries = enumerate(value)
+    for key, each in entries:
+        yield from _own_faults(each, (*place, key))
 
 
-def _wrong_key(mapping: dict, kind: Any) -> Any:
-    """Return the first key that msgspec refuses, or whose value it does."""
-    for key, value in mapping.items():
-        try:
-            msgspec.convert({key: value}, kind)
-        except msgspec.ValidationError:
-            return key
+def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | None]:
+    """Return place, problem and wrong key, if any, of content that is no `kind`; `problem`: what msgspec says of it."""
+    import jsonschema  # takes half a second to import
+
+    numbers = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=numbers)
+    error = next(validator(msgspec.json.schema(kind)).iter_errors(content), None)
+    if error is None:  # what JSON cannot have, such as a mapping whose key is a number
+        return (), problem, None
+    while within := [each for each in error.context if each.path]:  # of a choice, the one whose keys fit
+        error = within[0]
+    place, found, schema = tuple(error.absolute_path), error.instance, error.schema
+    if error.validator == "additionalProperties":
+        key = next(key for key in found if key not in schema["properties"])
+        return place, f"unknown key {key!r}{hint(key, schema['properties'])}", key
+    return place, _explained(error), found if "propertyNames" in error.absolute_schema_path else None
 
 
-def _within(kind: Any, step: str | int) -> Any:
-    """Return the type at a key or an index of a type, without annotations and UNSET."""
-    if isinstance(kind, type):
-        inner = get_type_hints(kind, include_extras=True).get(step, Any)
-    else:
-        inner = (get_args(kind) or [Any])[step if get_origin(kind) is tuple else -1]
-    while get_origin(inner) in (Annotated, NotRequired) or msgspec.UnsetType in get_args(inner):
-        inner = get_args(inner)[0]
-    return inner
+def _explained(error: "ValidationError") -> str:
+    """Return what is expected and found at the place of an error."""
+    found, schema = error.instance, error.schema
+    if error.validator == "required":
+        return f"missing key {next(key for key in schema['required'] if key not in found)!r}"
+    choices = (error.context and [each.schema for each in error.context]) or [schema]
+    names = [name for choice in choices for name in choice.get("enum", ())]
+    expected = " or ".join(dict.fromkeys(described(choice) for choice in choices if choice.get("type") != "null"))
+    return f"expected {expected}, found {short(found)}{hint(found, names)}"
+
+
+def described(schema: dict[str, Any]) -> str:
+    """Return in words what a JSON schema of one value, a list or a mapping takes."""
+    if "title" in schema and schema.get("type") != "object":
+        return schema["title"]
+    if "enum" in schema:
+        return " or ".join(map(str, schema["enum"]))
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        bounds = "".join(f" {word} {schema[key]:,}" for key, word in _BOUNDS.items() if key in schema)
+        return f"a {'whole ' * (kind == 'integer')}number{bounds}"
+    least, most = schema.get("minItems"), schema.get("maxItems")
+    count = f" of {least}" if least and least == most else f" of {least} or more" if least else ""
+    return _KINDS.get(kind, "another value") + count
 
 
 def hint(found: Any, names: Iterable[Any]) -> str:
