@@ -28,10 +28,9 @@ from transformer.data.corpus import Subwords, TokenArray
 from transformer.device import best_device
 from transformer.evaluation.bleu import multi_bleu
 from transformer.layout import SIDES, Data, Run
-from transformer.model.transformer import Transformer
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.weights import load_model
 from transformer.storage.files import InputError
-from transformer.translation.decoder import Weights
 from transformer.translation.marian import save_marian
 from transformer.translation.translator import by_length, search
 
@@ -45,13 +44,13 @@ Ids = list[list[int]]
 System = Callable[[Ids, int, int], Ids]
 
 
-def ours(model: Transformer, rows: int, decoding: Decoding) -> System:
+def ours(model: Seq2Seq, rows: int, decoding: Decoding) -> System:
     """Open this project's search."""
-    weights = Weights(model)
+    decoders = model.incremental()
 
     def translate(sentences: Ids, beam: int, tokens: int) -> Ids:
         own = structs.replace(decoding, beam=beam, batch_tokens=tokens)
-        return [ids for ((ids, _),) in search(model, rows, sentences, own, weights=weights)]
+        return [ids for ((ids, _),) in search(model, rows, sentences, own, decoders=decoders)]
 
     return translate
 

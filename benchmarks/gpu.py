@@ -30,18 +30,18 @@ from benchmarks.results import FOLDER, LeftOut
 from benchmarks.workload import Workload, of_paper, of_run, random_text
 from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.corpus import TokenArray
-from transformer.device import World, available_memory, best_device, joined
+from transformer.device import available_memory, best_device
 from transformer.layout import Data, Run
-from transformer.model.attention import fits_blocks
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.process import StopSignals
 from transformer.storage import provenance
 from transformer.storage.files import replacing
 from transformer.training.batches import ParallelText, open_text
-from transformer.training.log import Evaluation
+from transformer.training.distributed import World, joined
 from transformer.training.loop import TrainingRun
 from transformer.training.loss import batch_losses, compiled
+from transformer.training.validation import Evaluation
 from transformer.translation.translator import search
 
 CPU = torch.device("cpu")
@@ -68,7 +68,7 @@ def kernels() -> dict:
         text = ParallelText(side(lengths, config.output_rows), side(lengths[::-1], config.output_rows))
         expected = step_of(model.to(CPU), text, batch_losses, torch.float32)
         forms = {"float32": (batch_losses, torch.float32), "bfloat16": (batch_losses, torch.bfloat16)}
-        if fits_blocks(config, device, torch.bfloat16):
+        if model.fits_blocks(device, torch.bfloat16):
             forms["compiled"] = (compiled(), torch.bfloat16, (1024, 1024))
         for form, arguments in forms.items():
             loss, gradient = step_of(model.to(device), text, *arguments)

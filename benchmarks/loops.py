@@ -13,11 +13,12 @@ from greenlet import getcurrent, greenlet
 
 from benchmarks.workload import Workload
 from transformer import layout
-from transformer.device import World, available_memory, best_device
+from transformer.device import available_memory, best_device
 from transformer.process import StopSignals
-from transformer.training.log import Evaluation
+from transformer.training.distributed import World
 from transformer.training.loop import TrainingRun
 from transformer.training.step import Update
+from transformer.training.validation import Evaluation
 
 
 @dataclass

@@ -26,7 +26,6 @@ from transformer.evaluation.subject import averaging
 from transformer.model.packed import pack
 from transformer.model.transformer import attention_weights, attentions
 from transformer.model.weights import load, save
-from transformer.translation.decoder import CachedDecoder
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 CPU = torch.device("cpu")
@@ -101,7 +100,7 @@ def test_the_decoder_of_beam_search_masks_the_same_heads(model):
     source, _, _ = next(iter(pairs()))
     tokens = [PAD, 5, 9]
     with masked(model, [Head("decoder", 1, 0), Head("cross", 0, 1), Head("encoder", 0, 0)]):
-        decoder = CachedDecoder(model, source, len(model.output_weight()))
+        decoder = model.incremental()(source, len(model.output_weight()))
         steps = [decoder.step(torch.tensor([[token]]))[0, 0].clone() for token in tokens]
         logits = model(source, pack([np.array(tokens)], CPU)) @ model.output_weight().T
     for step, expected in zip(steps, logits.log_softmax(dim=1), strict=True):

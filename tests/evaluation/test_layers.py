@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.evaluation.layers import LAYERS, Projected, Recurrent, Restricted, connected, measure_layers
-from transformer.model.cost import COSTS, Measured, growth, multiply_adds
+from transformer.model.cost import COSTS, growth, multiply_adds
 from transformer.report.tables.cells import read_printed
 from transformer.storage.reading import structured
+from transformer.storage.records import Measured
 
 PAPER = Path(__file__).parents[2] / "workflow/paper/table1.csv"
 SIZES = {"n": 13, "d": 6, "k": 3, "r": 5}

@@ -46,10 +46,10 @@ for name, answer in ANSWERS.items():
             setattr(module, name, lambda *_, answer=answer, **__: answer)
 
 from benchmarks.workload import of_paper
-from transformer.device import World
 from transformer.model import packed
 from transformer.training import loss
 from transformer.training import step as training_step
+from transformer.training.distributed import World
 from transformer.training.step import Learner
 
 

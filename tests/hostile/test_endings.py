@@ -16,8 +16,9 @@ from support.toy import write_text
 from transformer.config import settings
 from transformer.config.experiment import POSITIONS
 from transformer.data.tokenization import Normalizer
-from transformer.device import joined, use_threads
+from transformer.device import use_threads
 from transformer.storage.files import InputError, replacing, sha256
+from transformer.training.distributed import joined
 from transformer.translation.search import length_penalty
 
 TREE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from transformer.device import saved_bytes
 from transformer.model import attention as module
-from transformer.model.attention import Softmax, attention, dropout
+from transformer.model.attention import attention
+from transformer.model.kernels import Softmax, dropout
 
 # Softmax.
 

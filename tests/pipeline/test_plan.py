@@ -15,7 +15,7 @@ from transformer.config.scales import RunName
 from transformer.config.settings import read
 from transformer.layout import Run
 from transformer.model import weights
-from transformer.model.cost import parameters
+from transformer.model.architectures import parameters
 from transformer.model.transformer import Transformer
 from transformer.pipeline.plan import (
     STATE,

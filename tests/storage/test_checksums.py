@@ -17,7 +17,6 @@ from support.toy import forge, make_data, make_experiment, make_run, random_line
 
 from transformer.config.experiment import Decoding, load, save, verified_run
 from transformer.data.corpus import Counts, Subwords
-from transformer.device import World
 from transformer.layout import Data, Run
 from transformer.model import weights
 from transformer.report.page import page
@@ -26,6 +25,7 @@ from transformer.storage.checksums import read_manifest, read_trained
 from transformer.storage.files import InputError
 from transformer.storage.records import read_json, read_parses, read_translated
 from transformer.training import loop
+from transformer.training.distributed import World
 
 ROOT = Path(__file__).parents[2]
 RUN, DATA, EXPORT = "runs/en-de/base/1", "data/en-de", "export"

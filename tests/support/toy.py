@@ -16,7 +16,6 @@ from transformer import cli
 from transformer.config import experiment as settings
 from transformer.config.experiment import EOS, PAD, UNK, Experiment
 from transformer.data.corpus import TokenArray
-from transformer.device import World
 from transformer.layout import SIDES, Run
 from transformer.model import weights
 from transformer.model.packed import pack
@@ -24,9 +23,10 @@ from transformer.model.transformer import Transformer
 from transformer.process import STOPPING, StopSignals
 from transformer.storage.checksums import sums_of
 from transformer.training.batches import ParallelText, batch_budgets
-from transformer.training.log import Evaluation
+from transformer.training.distributed import World
 from transformer.training.loop import TrainingRun
 from transformer.training.states import Progress
+from transformer.training.validation import Evaluation
 
 torch.set_num_threads(1)
 

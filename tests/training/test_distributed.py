@@ -10,11 +10,11 @@ import torch
 from support.toy import PROCESSOR, TORCHRUN, make_experiment, random_text
 
 from transformer import layout
-from transformer.device import end, joined
 from transformer.process import StopSignals
 from transformer.training.batches import plan_batches
-from transformer.training.log import Evaluation
+from transformer.training.distributed import end, joined
 from transformer.training.loop import TrainingRun
+from transformer.training.validation import Evaluation
 
 BUDGETS = (60, 60)
 STEPS = 7  # an epoch has 5

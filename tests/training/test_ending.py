@@ -24,13 +24,13 @@ from support.toy import (
 from torch.testing import assert_close
 
 from transformer import cli
-from transformer.device import World, joined
 from transformer.layout import Run
 from transformer.model import weights
 from transformer.model.transformer import Transformer
-from transformer.training.log import Evaluation
+from transformer.training.distributed import World, joined
 from transformer.training.loop import TrainingError, TrainingRun
 from transformer.training.states import best, dev_perplexities, publish
+from transformer.training.validation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 EARLY = {"steps": 60, "rate": 3.0, "patience": 2, "averaged_checkpoints": 2}

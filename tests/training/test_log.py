@@ -10,7 +10,7 @@ from support.toy import ALONE, ROWS, logits, make_vocabulary, random_text, varie
 
 from transformer.config.experiment import EOS, PAD
 from transformer.data.corpus import Subwords
-from transformer.training.log import Evaluation
+from transformer.training.validation import Evaluation
 
 SENTENCES = 30
 

@@ -53,7 +53,8 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
         threads: processor threads of each process
         memory: memory of each process in GiB; measured if not given
     """
-    from transformer.device import end, use_threads
+    from transformer.device import use_threads
+    from transformer.training.distributed import end
     from transformer.training.loop import TrainingError, train_and_publish
 
     use_threads(threads)

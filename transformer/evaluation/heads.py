@@ -20,7 +20,8 @@ from torch import Tensor
 from transformer.config.experiment import POSITIONS
 from transformer.evaluation.analyses import Heads, HeadsOfKind
 from transformer.evaluation.subject import open_subject
-from transformer.model.transformer import Transformer, attentions, hooked
+from transformer.model.seq2seq import Seq2Seq
+from transformer.model.transformer import attentions, hooked
 from transformer.storage.files import draw
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
@@ -76,7 +77,7 @@ def _importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "Te
 
 
 @contextmanager
-def masked(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
+def masked(model: Seq2Seq, heads: Iterable[Head]) -> Iterator[None]:
     """Mask these heads while this lasts: their columns of W^O are zero, also in copies that are made meanwhile."""
     modules, before = attentions(model), []
     for kind, layer, head in heads:
@@ -98,9 +99,9 @@ class TeacherForced:
     """
 
     @torch.inference_mode()
-    def __init__(self, model: Transformer, text: ParallelText, indices: Iterable[int]):
+    def __init__(self, model: Seq2Seq, text: ParallelText, indices: Iterable[int]):
         kept = np.array(list(indices))
-        lengths, device = text.lengths[:, kept], model.embedding.weight.device
+        lengths, device = text.lengths[:, kept], model.device
         groups = plan_batches(0, 0, lengths, (BATCH_CUDA if device.type == "cuda" else BATCH,) * 2)
         self.model = model
         self.batches = [text.batch(kept[group], device) for group in groups]

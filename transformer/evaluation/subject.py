@@ -16,7 +16,8 @@ from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, draws, limits
 from transformer.layout import Data, Run
-from transformer.model.transformer import Transformer
+from transformer.model.architectures import build
+from transformer.model.seq2seq import Seq2Seq
 from transformer.model.weights import average, require
 from transformer.storage.checksums import read_manifest, require_sums
 from transformer.storage.files import InputError, draw, read_pairs, require_file, sha256
@@ -104,13 +105,13 @@ def averaging(input: SimpleNamespace, params: SimpleNamespace) -> Averaging:
     kept too few, or those of another training.
     """
     subject = open_subject(input, params)
-    folder, device = Run(params.run).checkpoints, subject.translator.model.embedding.weight.device
+    folder, device = Run(params.run).checkpoints, subject.translator.model.device
     paths = sorted(folder.glob("*.safetensors"))
     counts = [count for count in params.checkpoints if count <= len(paths)]
     if not counts:
         raise InputError(f"{folder}: expected {min(params.checkpoints)} checkpoints at least, found {len(paths)}")
     steps = [step for path in paths for step in averaged_steps(path, subject.header["run"]["digest"])]
-    model = Transformer(subject.translator.experiment.model).to(device).eval()
+    model = build(subject.translator.experiment.model).to(device).eval()
     averages = []
     for count in counts:
         tensors, _ = average(paths[-count:])
@@ -174,9 +175,9 @@ class _Predictions(NamedTuple):
 
 
 @torch.inference_mode()
-def predict(model: Transformer, text: ParallelText) -> _Predictions:
+def predict(model: Seq2Seq, text: ParallelText) -> _Predictions:
     """Predict the tokens of `text.target`, in their order (§3.1), by a model in evaluation mode."""
-    device, offsets = model.embedding.weight.device, text.target.offsets
+    device, offsets = model.device, text.target.offsets
     columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
     weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK
     for indices in plan_batches(0, 0, text.lengths, (BATCH, BATCH)):

@@ -1,6 +1,6 @@
-"""§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that are built on it.
+"""§3.2 Attention: equation 1, softmax(Q K^T / sqrt(d_k)) V, in each of its forms, and the layers that use it.
 
-    attention         padded sentences; with additive_scores instead of products for Table 5
+    attention         padded sentences; for Table 5 with additive scores in place of products
     _block_attention  sentences laid end to end, in a GPU's compiled step
     cached_attention  the next token of each hypothesis, in beam search
 
@@ -16,52 +16,19 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from transformer.config.experiment import Model
-from transformer.model.packed import BLOCK, Blocks, Moved, Packed
+from transformer.model.kernels import Softmax, dropout
+from transformer.model.packed import BLOCK, Blocks, Packed
 
-# cuDNN's kernel prepares itself for each new shape: a small model's steps of ever new shapes took ten times as long.
-# How it is with large ones was not measured.
+# cuDNN's kernel prepares itself for each new shape: the steps of a small model, each with another shape, took ten times
+# as long. Large models were not measured.
 torch.backends.cuda.enable_cudnn_sdp(False)
-STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
-_SUMS = 2**25  # of queries and keys, that additive scores hold at once
-_LOWEST = -80  # e^_LOWEST is lost beside 1; to compute what is smaller, or a mask's e^-inf, takes many times as long
+_SUMS = 2**25  # sums of queries and keys that additive scores hold at once
 
-# The kernels' tiles, forward and, with digits, backward, are the tables' blocks. The mask claims blocks of 128, because
-# for some GPUs PyTorch prefers tiles of 128 and compares these with the mask's blocks, whatever is said here.
+# The kernels' tiles, forward and, with digits, backward, are the tables' blocks. The mask declares blocks of 128: on
+# some GPUs PyTorch prefers tiles of 128 and compares these with the mask's blocks, whatever the options are.
 _TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
 _TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}
-_CLAIMED = (128, 128)
-
-
-class Softmax(torch.autograd.Function):
-    """The softmax over the last dimension, on a processor, where PyTorch's is much slower. Overwrites its input."""
-
-    @staticmethod
-    def forward(ctx, scores: Tensor) -> Tensor:
-        weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=_LOWEST).exp_()
-        F.threshold_(weights, math.exp(_LOWEST + 1), 0.0)
-        weights /= weights.sum(dim=-1, keepdim=True)
-        ctx.mark_dirty(scores)
-        ctx.save_for_backward(weights)
-        return weights
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        (weights,) = ctx.saved_tensors
-        product = gradient * weights
-        return product.addcmul_(weights, product.sum(dim=-1, keepdim=True), value=-1)
-
-
-def dropout(x: Tensor, P: float) -> Tensor:
-    """Drop numbers of `x`, of any shape; which ones depends on torch's seed alone."""
-    if P == 0.0 or x.is_cuda:  # on a processor PyTorch's is several times as slow
-        return F.dropout(x, P)
-    dropped = round(P * STEPS)
-    if dropped >= STEPS:
-        return x * 0.0
-    # Four numbers share a draw of 64 bits.
-    drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
-    kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - STEPS // 2, out=torch.empty(x.shape))
-    return x * kept.mul_(STEPS / (STEPS - dropped)).to(x.dtype)
+_DECLARED = (128, 128)
 
 
 def attention(
@@ -80,7 +47,7 @@ def attention(
     i sees positions up to i (§3.2.3). scale: replaces 1 / sqrt(d_k). additive: for `_additive_scores`.
     """
     scale = Q.shape[-1] ** -0.5 if scale is None else scale
-    if Q.is_cuda and additive is None:  # one fused kernel; on a CPU the equation itself is faster
+    if Q.is_cuda and additive is None:  # one fused kernel; on a processor the equation itself is faster
         return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, is_causal=causal, dropout_p=P_drop, scale=scale)
     if causal:
         later = Q.new_full((Q.shape[-2], K.shape[-2]), -math.inf).triu(1)
@@ -98,63 +65,8 @@ def attention(
         return torch.bmm(dropout(Softmax.apply(scores), P_drop), v).view(*Q.shape[:-1], V.shape[-1])
 
 
-def _additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
-    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k] (§3.2.1; Bahdanau et al., 2015). additive: [h, d_k].
-
-    The sums, [B, h, L_q, L_k, d_k], are gigabytes in a batch of §5.1: they exist for a few queries at a time, and are
-    computed again for the gradient.
-    """
-
-    def scores(Q: Tensor) -> Tensor:
-        return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
-
-    again = partial(checkpoint, scores, use_reentrant=False, preserve_rng_state=False)
-    score = again if torch.is_grad_enabled() else scores
-    return torch.cat([score(part) for part in Q.split(max(1, _SUMS // K.numel()), dim=2)], dim=2)
-
-
-def _block_attention(
-    Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks, causal: bool, scale: float
-) -> Tensor:
-    """Compute equation 1 without padding: [n_q, h, d_v]. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v]."""
-    # Only compiled code leaves blocks out. The import is here because it loads Dynamo, which takes a second.
-    from torch.nn.attention.flex_attention import BlockMask, flex_attention
-
-    def seen(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        together = queries.sentences[query] == keys.sentences[key]
-        return together & (query >= key) if causal else together
-
-    to_keys = (blocks.key_counts, blocks.keys, None, None)  # None: of blocks that need no mask, which are few
-    to_queries = (blocks.query_counts, blocks.queries, None, None)
-    mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=_CLAIMED, mask_mod=seen)
-    heads = (x.transpose(0, 1)[None] for x in (Q, K, V))
-    return flex_attention(*heads, block_mask=mask, scale=scale, kernel_options=_TILES)[0].transpose(0, 1)
-
-
-def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
-    """Tell whether `_block_attention` can train this model there: it knows dot products, 16 bits, and no dropout."""
-    heads = all(16 <= width <= 256 for width in (model.d_k, model.d_v))  # narrower: no kernel; wider: one, but slow
-    plain = model.attention == "dot" and model.P_drop_attention == 0
-    return plain and heads and device.type == "cuda" and dtype == torch.bfloat16
-
-
-def cached_attention(
-    Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, additive: Tensor | None = None
-) -> Tensor:
-    """Compute equation 1 for one query of each of K hypotheses, over M cached places: [B * K, h * d_v].
-
-    Q: [B * K, h * d_k], divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: as [B, h, K, M].
-    """
-    B, h, d_k, _ = keys.shape
-    queries = Q.view(B, -1, h, d_k).transpose(1, 2)
-    scores = queries @ keys if additive is None else _additive_scores(queries, keys.mT, additive)
-    if mask is not None:
-        scores += mask
-    return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(Q.shape[0], -1)
-
-
 class MultiHead(nn.Module):
-    """§3.2.2: the base of self-attention and cross-attention. W^Q, W^K, W^V are one matrix if the input is one."""
+    """§3.2.2: the base of self-attention and cross-attention. W^Q, W^K and W^V of one input are one matrix."""
 
     def __init__(self, config: Model):
         super().__init__()
@@ -174,14 +86,11 @@ class MultiHead(nn.Module):
         # Causal needs no mask of the padding: it follows every real token of its sentence.
         mask = None if causal else keys.mask
         heads = self.attend(self.heads(Q, queries), self.heads(K, keys), self.heads(V, keys), mask, causal)
-        padded = heads.transpose(1, 2).flatten(2).flatten(0, 1)
-        return padded if queries.slots is None else Moved.apply(padded, queries.slots, len(queries.ids), False)
+        return queries.from_grid(heads.transpose(1, 2).flatten(2))
 
     def heads(self, x: Tensor, packed: Packed) -> Tensor:
         """Turn [n, h * d], packed, into [B, h, L, d], padded."""
-        B, L = packed.shape
-        x = x if packed.slots is None else Moved.apply(x, packed.slots, B * L, True)
-        return x.view(B, L, self.h, -1).transpose(1, 2)
+        return packed.to_grid(x).unflatten(2, (self.h, -1)).transpose(1, 2)
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         return attention(Q, K, V, mask, causal, self.P_drop if self.training else 0.0, self.scale, self.additive)
@@ -213,3 +122,58 @@ class CrossAttention(MultiHead):
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
         K, V = self.key_value(memory).split(self.widths, dim=-1)
         return self.output(self.mix(self.query(x), K, V, target, source, target.memory, causal=False))
+
+
+def _additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
+    """Return additive · tanh(Q_i + K_j), [B, h, L_q, L_k] (§3.2.1; Bahdanau et al., 2015). additive: [h, d_k].
+
+    The sums, [B, h, L_q, L_k, d_k], are gigabytes in a batch of §5.1: they exist for a few queries at a time, and are
+    computed again for the gradient.
+    """
+
+    def scores(Q: Tensor) -> Tensor:
+        return torch.einsum("bhqkd,hd->bhqk", torch.tanh(Q[:, :, :, None] + K[:, :, None]), additive)
+
+    again = partial(checkpoint, scores, use_reentrant=False, preserve_rng_state=False)
+    score = again if torch.is_grad_enabled() else scores
+    return torch.cat([score(part) for part in Q.split(max(1, _SUMS // K.numel()), dim=2)], dim=2)
+
+
+def cached_attention(
+    Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, additive: Tensor | None = None
+) -> Tensor:
+    """Compute equation 1 for one query of each of K hypotheses, over M cached places: [B * K, h * d_v].
+
+    Q: [B * K, h * d_k], divided by sqrt(d_k). keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: as [B, h, K, M].
+    """
+    B, h, d_k, _ = keys.shape
+    queries = Q.view(B, -1, h, d_k).transpose(1, 2)
+    scores = queries @ keys if additive is None else _additive_scores(queries, keys.mT, additive)
+    if mask is not None:
+        scores += mask
+    return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(Q.shape[0], -1)
+
+
+def _block_attention(
+    Q: Tensor, K: Tensor, V: Tensor, queries: Packed, keys: Packed, blocks: Blocks, causal: bool, scale: float
+) -> Tensor:
+    """Compute equation 1 without padding: [n_q, h, d_v]. Q: [n_q, h, d_k]. K: [n_k, h, d_k]. V: [n_k, h, d_v]."""
+    # Only compiled code skips blocks. The import is here because it loads Dynamo, which takes a second.
+    from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+    def seen(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        together = queries.sentences[query] == keys.sentences[key]
+        return together & (query >= key) if causal else together
+
+    to_keys = (blocks.key_counts, blocks.keys, None, None)  # None: of blocks that need no mask, which are few
+    to_queries = (blocks.query_counts, blocks.queries, None, None)
+    mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=_DECLARED, mask_mod=seen)
+    heads = (x.transpose(0, 1)[None] for x in (Q, K, V))
+    return flex_attention(*heads, block_mask=mask, scale=scale, kernel_options=_TILES)[0].transpose(0, 1)
+
+
+def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
+    """Tell whether `_block_attention` can train this model: it supports dot products in 16 bits, without dropout."""
+    heads = all(16 <= width <= 256 for width in (model.d_k, model.d_v))  # narrower: no kernel; wider: one, but slow
+    plain = model.attention == "dot" and model.P_drop_attention == 0
+    return plain and heads and device.type == "cuda" and dtype == torch.bfloat16

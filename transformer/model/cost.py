@@ -1,34 +1,16 @@
-"""The cost of a model: its parameters, the floating-point operations of its training (Table 2), of layers (Table 1)."""
+"""Costs that need no torch: the floating-point operations of a training (Table 2) and of layers (Table 1)."""
 
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple, TypedDict
-
-from msgspec import Meta
+from typing import NamedTuple
 
 from transformer.config.experiment import Model
-from transformer.storage.records import Amount, Positive
 
 SENTENCE = 30  # tokens, of WMT's mean sentence
 # FLOP/s in single precision: as the paper has them (§6.1, footnote 5), then peaks by NVIDIA's data sheets, SXM.
 SUSTAINED = {"k80": 2.8e12, "k40": 3.7e12, "m40": 6.0e12, "p100": 9.5e12, "v100": 15.7e12, "a100": 19.5e12}
 SUSTAINED |= {"a40": 37.4e12, "l4": 30.3e12, "l40s": 91.6e12, "h100": 67e12, "h200": 67e12}
-
-
-def parameters(model: Model) -> int:
-    """Count the trained numbers but for learned positions (Table 3, row E); projections have biases (authors' code)."""
-    keys, values = model.h * model.d_k, model.h * model.d_v
-    attention = 2 * model.d_model * (keys + values) + 2 * keys + values + model.d_model
-    attention += keys if model.attention == "additive" else 0
-    feed_forward = 2 * model.d_model * model.d_ff + model.d_ff + model.d_model
-    layer_norm = 2 * model.d_model
-    encoder_layer = attention + feed_forward + 2 * layer_norm
-    decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
-    rows = model.embedding_rows + model.target_spaces
-    rows += 0 if model.tied else model.embedding_rows + model.output_rows
-    last_norms = 2 * layer_norm if model.norm == "pre" else 0
-    return rows * model.d_model + model.N * (encoder_layer + decoder_layer) + last_norms
 
 
 class Lengths(NamedTuple):
@@ -74,58 +56,34 @@ def single_precision(hardware: str) -> float:
     return next((speed for name, speed in SUSTAINED.items() if name in words), math.nan)
 
 
-class _LayerTime(TypedDict):
-    layer: str
-    grid: Literal["n", "d"]  # which of the two grows
-    n: Positive
-    d: Positive
-    k: Positive
-    r: Positive
-    multiply_adds: Positive
-    seconds: Annotated[float, Meta(gt=0)]
-    quartiles: Amount
+class Product(NamedTuple):
+    """A coefficient times powers of n positions, width d, kernel k and r neighbours: 2 · n^2 · d."""
+
+    coefficient: int
+    powers: dict[str, int]
+
+    def __str__(self) -> str:
+        factors = [str(self.coefficient)] * (self.coefficient > 1)
+        return " · ".join(factors + [size if power == 1 else f"{size}^{power}" for size, power in self.powers.items()])
 
 
-class Connection(TypedDict):  # in a stack of layers
-    layer: str
-    n: Positive
-    path: Positive
-    sequential: Positive
-
-
-class Measured(TypedDict):  # layers.json
-    times: list[_LayerTime]
-    connections: list[Connection]
-    hardware: str
-    threads: Positive
-    versions: dict[str, str]
-    commit: str
-    date: str
-
-
-# Multiply-adds of one layer. A single layer with contiguous kernels is a convolutional one, so it has none of its own.
+# Multiply-adds of one layer: a sum of products. A layer with contiguous kernels is a convolutional one.
 COSTS = {
-    "Self-Attention": "2 · n^2 · d",
-    "Recurrent": "2 · n · d^2",
-    "Convolutional": "k · n · d^2",
-    "Self-Attention (restricted)": "2 · r · n · d",
-    "Convolutional, separable": "k · n · d + n · d^2",
-    "Self-Attention with projections": "2 · n^2 · d + 4 · n · d^2",
-    "Self-Attention, additive": "2 · n^2 · d",
+    "Self-Attention": [Product(2, {"n": 2, "d": 1})],
+    "Recurrent": [Product(2, {"n": 1, "d": 2})],
+    "Convolutional": [Product(1, {"k": 1, "n": 1, "d": 2})],
+    "Self-Attention (restricted)": [Product(2, {"r": 1, "n": 1, "d": 1})],
+    "Convolutional, separable": [Product(1, {"k": 1, "n": 1, "d": 1}), Product(1, {"n": 1, "d": 2})],
+    "Self-Attention with projections": [Product(2, {"n": 2, "d": 1}), Product(4, {"n": 1, "d": 2})],
+    "Self-Attention, additive": [Product(2, {"n": 2, "d": 1})],
 }
 
 
-def _powers(cost: str) -> list[dict[str, int]]:  # the factors of each product of the sum
-    factors = (re.findall(r"(\w)(?:\^(\d))?", product) for product in cost.split(" + "))
-    return [{base: int(power or 1) for base, power in product} for product in factors]
-
-
-def multiply_adds(cost: str, sizes: Mapping[str, int]) -> int:
+def multiply_adds(cost: list[Product], sizes: Mapping[str, int]) -> int:
     """Count the multiplications, each with its addition, of one layer; `sizes` are n, d, k and r."""
-    values = dict(sizes) | {"2": 2, "4": 4}
-    return sum(math.prod(values[base] ** power for base, power in product.items()) for product in _powers(cost))
+    return sum(c * math.prod(sizes[size] ** power for size, power in powers.items()) for c, powers in cost)
 
 
-def growth(cost: str, size: str) -> int:
-    """Find the power of `size` ("n" or "d") that rules when only it grows."""
-    return max(product.get(size, 0) for product in _powers(cost))
+def growth(cost: list[Product], size: str) -> int:
+    """Return the power of `size` ("n" or "d") that dominates when only it grows."""
+    return max(product.powers.get(size, 0) for product in cost)

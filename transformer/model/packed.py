@@ -39,6 +39,16 @@ class Packed:
     own: Blocks | None = None  # of attention to the stream itself
     memory: Blocks | None = None  # of a target's attention to the source
 
+    def to_grid(self, x: Tensor) -> Tensor:
+        """Move x [n, d] to the padded grid: [B, L, d], zero on padding."""
+        B, L = self.shape
+        return (x if self.slots is None else Moved.apply(x, self.slots, B * L, True)).view(B, L, -1)
+
+    def from_grid(self, grid: Tensor) -> Tensor:
+        """Move a padded grid [B, L, d] back to the tokens: [n, d]."""
+        x = grid.flatten(0, 1)
+        return x if self.slots is None else Moved.apply(x, self.slots, len(self.ids), False)
+
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
     """Lay sentences of token ids end to end, for padded attention."""

@@ -15,20 +15,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, POSITIONS, Model
-from transformer.model.attention import CrossAttention, MultiHead, SelfAttention, dropout
+from transformer.model.attention import CrossAttention, MultiHead, SelfAttention, fits_blocks
+from transformer.model.incremental import CACHE_BLOCK, CachedDecoder, Weights
+from transformer.model.kernels import dropout
 from transformer.model.packed import Packed, pack
+from transformer.model.seq2seq import Decoders, Seq2Seq
 from transformer.storage.files import InputError
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
 TARGET_SPACE = 9  # the row that the authors' code learned for English-German; any would do, as it is the only one
 
 
-class Transformer(nn.Module):
+class Transformer(Seq2Seq):
     """§3.1 Encoder and decoder stacks (Figure 1) over one embedding matrix (§3.4), or three if they are not tied."""
 
+    shortest = CACHE_BLOCK
+
     def __init__(self, config: Model):
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedding = Embedding(config)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
@@ -50,23 +54,21 @@ class Transformer(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
 
-    def forward(self, source: Packed, target: Packed) -> Tensor:
-        """Return outputs, [n_target, d_model], of which `output @ self.output_weight().T` are the logits (§3.4)."""
-        return self.decode(target, self.encode(source), source)
-
     @property
     def target_embedding(self) -> "Embedding":
         return self.embedding if self.untied_target is None else self.untied_target
 
+    @property
+    def new_word(self) -> Tensor | None:
+        return self.embedding.new_word
+
     def output_weight(self) -> Tensor:
-        """Return the rows of the tokens that can be written, for the softmax: [output_rows, d_model]."""
         if self.untied_output is not None:
             return self.untied_output
         weight, rows = self.embedding.weight, self.config.output_rows
         return weight if rows == len(weight) else weight[:rows]
 
     def encode(self, source: Packed) -> Tensor:
-        """Return the memory: [n_source, d_model]."""
         x = self.embedding(source.ids, source.positions)
         if self.target_spaces is not None:
             x = x + self.target_spaces[TARGET_SPACE]
@@ -76,11 +78,17 @@ class Transformer(nn.Module):
         return self.encoder_norm(x)
 
     def decode(self, target: Packed, memory: Tensor, source: Packed) -> Tensor:
-        """Decode all target tokens at once, each seeing only those before it: [n_target, d_model]."""
         x = self.dropout(self._stream(self.target_embedding(target.ids, target.positions)))
         for layer in self.decoder:
             x = layer(x, target, memory, source)
         return self.decoder_norm(x)
+
+    def incremental(self) -> Decoders:
+        weights = Weights(self.target_embedding, self.decoder, self.decoder_norm, self.output_weight())
+        return lambda source, vocabulary: CachedDecoder(weights, self.encode(source), source, vocabulary)
+
+    def fits_blocks(self, device: torch.device, dtype: torch.dtype) -> bool:
+        return fits_blocks(self.config, device, dtype)
 
     def _stream(self, x: Tensor) -> Tensor:
         """Narrow embeddings for the first layer; pre-norm adds to one sum throughout, in 32 bits."""
@@ -216,8 +224,16 @@ def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
     return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, d_model % 2)).float()
 
 
-def attentions(model: Transformer) -> dict[str, list[MultiHead]]:
+def require_transformer(model: Seq2Seq, purpose: str) -> Transformer:
+    """Return the model for what only a Transformer has. Raises InputError on another architecture."""
+    if not isinstance(model, Transformer):
+        raise InputError(f"{purpose}: expected a Transformer, found the architecture {type(model).__name__}")
+    return model
+
+
+def attentions(model: Seq2Seq) -> dict[str, list[MultiHead]]:
     """Return the layers' attention (§3.2) by kind: "encoder" and "decoder" (self-attention), "cross"."""
+    model = require_transformer(model, "attention heads")
     return {
         "encoder": [layer.self_attention for layer in model.encoder],
         "decoder": [layer.self_attention for layer in model.decoder],
@@ -226,19 +242,19 @@ def attentions(model: Transformer) -> dict[str, list[MultiHead]]:
 
 
 @torch.inference_mode()
-def attention_weights(model: Transformer, source: list[int], target: list[int]) -> dict[str, Tensor]:
+def attention_weights(model: Seq2Seq, source: list[int], target: list[int]) -> dict[str, Tensor]:
     """Return softmax(Q K^T / sqrt(d_k)), [N, h, queries, keys] by kind, of a pair of sentences, as ids ending in EOS.
 
     In the decoder a query stands at the token that it writes, a key at the token before, which it read.
     """
     if (longest := max(len(source), len(target))) > POSITIONS:
         raise InputError(f"expected {POSITIONS} tokens at most, found a sentence of {longest}")
-    device, taken = model.embedding.weight.device, defaultdict(list)
+    taken = defaultdict(list)
     with ExitStack() as stack:
         for kind, modules in attentions(model).items():
             for module in modules:
                 stack.enter_context(hooked(module, taken[kind].append))
-        model(pack([np.array(source)], device), pack([np.array([PAD, *target[:-1]])], device))
+        model(*(pack([np.array(ids)], model.device) for ids in (source, [PAD, *target[:-1]])))
     return {kind: torch.cat(taken[kind]).cpu() for kind in attentions(model)}
 
 

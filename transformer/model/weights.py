@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from transformer.config.experiment import Model
-from transformer.model.transformer import Transformer
+from transformer.model.architectures import build
+from transformer.model.seq2seq import Seq2Seq
 from transformer.storage.files import InputError, replacing
 from transformer.storage.records import ABOUT, Unusable, WeightsHeader, read_weights
 
@@ -46,13 +47,13 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], WeightsHeader]:
     return tensors, header
 
 
-def load_model(path: str | Path, config: Model) -> Transformer:
+def load_model(path: str | Path, config: Model) -> Seq2Seq:
     """Return a model in evaluation mode, in float32, with weights that may be int8. Raises InputError on a misfit."""
     tensors, _ = load(path)
     for name in [name for name in tensors if name.endswith(STEP)]:
         matrix = name.removesuffix(STEP)
         tensors[matrix] = tensors[matrix].float() * tensors.pop(name)
-    model = Transformer(config)
+    model = build(config)
     require(path, model.state_dict(), tensors)
     model.load_state_dict(tensors)
     return model.eval()

@@ -15,10 +15,9 @@ from torch import Tensor
 
 from transformer.config.experiment import EOS, POSITIONS, Decoding
 from transformer.data.corpus import SPECIAL, Subwords
-from transformer.model.transformer import Transformer
+from transformer.model.seq2seq import Decoder, Seq2Seq
 from transformer.parsing.trees import Tree, decode
 from transformer.storage.files import groups
-from transformer.translation.search import Decoder
 from transformer.translation.translator import opened, search
 
 TOO_LONG = "more subwords than the model has positions for"
@@ -36,7 +35,7 @@ class Parse(NamedTuple):
 class Parser:
     """A trained parser: the model with its vocabulary and its search."""
 
-    model: Transformer
+    model: Seq2Seq
     vocabulary: Subwords
     decoding: Decoding
     constrained: bool = False
@@ -51,7 +50,7 @@ class Parser:
         def steered(decoder: Decoder, batch: list[int]) -> Decoder:
             if not self.constrained:
                 return decoder
-            words = lengths[batch].to(self.model.embedding.weight.device)
+            words = lengths[batch].to(self.model.device)
             return TreeDecoder(decoder, words, self.vocabulary.symbols)
 
         outputs = search(self.model, symbols, [ids[index] for index in short], self.decoding, steered)
@@ -81,7 +80,7 @@ def penn_words(line: str) -> list[str]:
 
 
 class TreeDecoder:
-    """A `search.Decoder` around another, whose hypotheses stay beginnings of trees over their sentences' words.
+    """A `seq2seq.Decoder` around another, whose hypotheses stay beginnings of trees over their sentences' words.
 
     A tag takes the next word; a closing bracket closes the innermost constituent, which must hold something; EOS
     follows when all is closed and no word is left.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from transformer.config.experiment import Experiment, resolve
 from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of
-from transformer.model.cost import SENTENCE, parameters, planned_flops
+from transformer.model.cost import SENTENCE, planned_flops
 from transformer.pipeline.scale import Pipeline
 from transformer.storage.files import InputError
 from transformer.storage.records import read_json
@@ -77,6 +77,8 @@ def run_hours(run: Experiment, speed: Speed) -> float:
 
 def run_bytes(run: Experiment) -> int:
     """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
+    from transformer.model.architectures import parameters  # here, as torch takes seconds
+
     checkpoints = run.training.averaged_checkpoints + (run.training.patience or 0)
     copies = STATES * STATE + checkpoints + 1  # a link gives the last checkpoint its second name
     return copies * WEIGHT * parameters(run.model)

@@ -7,7 +7,7 @@ another version may have written them.
 import json
 from pathlib import Path
 from reprlib import repr as short
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 from msgspec import Meta
@@ -148,6 +148,35 @@ class Description(TypedDict):  # the JSON beside a figure's files
     caption: str
     alt: str  # for those who cannot see the figure
     inches: Annotated[float, Meta(gt=0)]  # its width
+
+
+class _LayerTime(TypedDict):
+    layer: str
+    grid: Literal["n", "d"]  # which of the two grows
+    n: Positive
+    d: Positive
+    k: Positive
+    r: Positive
+    multiply_adds: Positive
+    seconds: Annotated[float, Meta(gt=0)]
+    quartiles: Amount
+
+
+class _Connection(TypedDict):  # in a stack of layers
+    layer: str
+    n: Positive
+    path: Positive
+    sequential: Positive
+
+
+class Measured(TypedDict):  # layers.json
+    times: list[_LayerTime]
+    connections: list[_Connection]
+    hardware: str
+    threads: Positive
+    versions: dict[str, str]
+    commit: str
+    date: str
 
 
 class MetricsLine(TypedDict):  # of metrics.jsonl; other keys: see training/log.py

@@ -1,69 +1,23 @@
-"""Dev scores of a model in training, and the log: lines on the screen, metrics.jsonl, and TensorBoard's files."""
+"""The log of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
 
 import json
 import logging
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from transformer.config.experiment import POSITIONS, Decoding, Experiment, rate
-from transformer.data.corpus import Subwords
-from transformer.device import World
+from transformer.config.experiment import Experiment, rate
 from transformer.layout import Run
-from transformer.model.transformer import Transformer
 from transformer.storage.files import InputError, naming, write
 from transformer.storage.records import MetricsLine, lines_of, parse_json
-from transformer.training.batches import ParallelText, plan_batches
-from transformer.training.loss import batch_losses, perplexity
+from transformer.training.loss import perplexity
 from transformer.training.states import Progress
 from transformer.training.step import Update
-from transformer.translation.translator import search
 
 logger = logging.getLogger(__name__)
-# The quickest search: it shows whether a model translates, and is in no table.
-_BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Metrics on `dev`. The processes divide the work, and each gets every answer."""
-
-    dev: ParallelText
-    vocabulary: Subwords | None  # for BLEU, and for positions "words"
-    budgets: tuple[int, int]  # tokens in a batch, source and target
-    sentences: int  # translated for BLEU, the first ones; 0 for no BLEU
-    world: World
-    language: str = "en"  # of the target, for BLEU
-
-    @torch.no_grad()
-    def perplexity(self, model: Transformer, dtype: torch.dtype) -> float:
-        """Return the perplexity per subword: exp of the unsmoothed cross-entropy, base e."""
-        total = torch.zeros((), dtype=torch.float64)
-        model.eval()
-        for indices in plan_batches(0, 0, self.dev.lengths, self.budgets)[self.world.rank :: self.world.size]:
-            total += batch_losses(model, self.dev.batch(indices, self.world.device), 0.0, dtype)[1].item()
-        model.train()
-        return perplexity(self.world.sum(total.to(self.world.device)).item() / self.dev.lengths[1].sum())
-
-    def bleu(self, model: Transformer) -> float:
-        """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
-        from transformer.evaluation.bleu import cut, multi_bleu  # loads sacrebleu and sacremoses: half a second
-
-        chosen = np.flatnonzero(self.dev.lengths[0] <= POSITIONS - _BEAM_OF_ONE.extra_length)[: self.sentences]
-        mine = chosen[self.world.rank :: self.world.size]
-        model.eval()
-        sources = [self.dev.source[index].tolist() for index in mine]
-        translations = [ids for ((ids, _),) in search(model, len(self.vocabulary), sources, _BEAM_OF_ONE)]
-        model.train()
-        pairs = list(zip(translations, (self.dev.target[index].tolist() for index in mine), strict=True))
-        all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
-        sides = (self.vocabulary.decode([pair[side] for pair in all_pairs]) for side in (0, 1))
-        return multi_bleu(*(cut(side, self.language) for side in sides), "dev")["score"]
 
 
 class Logger:

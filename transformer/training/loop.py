@@ -17,7 +17,7 @@ import numpy as np
 
 from transformer.config.experiment import POSITIONS, Experiment, load
 from transformer.data.corpus import Subwords
-from transformer.device import World, available_memory, joined, locked
+from transformer.device import available_memory
 from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
@@ -27,9 +27,11 @@ from transformer.storage.checksums import read_manifest, require_sums
 from transformer.storage.files import InputError, sha256
 from transformer.storage.records import write_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text
-from transformer.training.log import Evaluation, Logger
+from transformer.training.distributed import World, joined, locked
+from transformer.training.log import Logger
 from transformer.training.states import Progress, States, best, dev_perplexities, publish
 from transformer.training.step import Learner, Update
+from transformer.training.validation import Evaluation
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
     folder = Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
         fault = _fault(data, manifest["files"], world)
-        if world.agree(folder.record.exists()):
+        if world.broadcast_object(folder.record.exists()):
             if world.rank == 0:
                 logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
                 if fault:  # an error would have Snakemake delete what has been trained
@@ -125,12 +127,12 @@ class TrainingRun:
                 litter.unlink()
             progress = asdict(self.states.restore(digest))
         self.world.broadcast(self.states.tensors.values())
-        self.progress = Progress(**self.world.agree(progress))
+        self.progress = Progress(**self.world.broadcast_object(progress))
         self.perplexities: dict[int, float] = {}  # by the steps of checkpoints, where they may end the training
         if self.training.patience:
             if self.world.rank == 0:
                 self.forget(lambda step: step > self.progress.step)  # those steps are done again
-            self.perplexities = self.world.agree(dev_perplexities(folder) if self.world.rank == 0 else {})
+            self.perplexities = self.world.broadcast_object(dev_perplexities(folder) if self.world.rank == 0 else {})
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
         """Train to the last step, saving on the way.

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from transformer.config.experiment import PAD
-from transformer.model.transformer import Transformer
+from transformer.model.seq2seq import Seq2Seq
 from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
 CHUNK, CHUNK_CUDA = 256, 4096
 
-Losses = Callable[[Transformer, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
+Losses = Callable[[Seq2Seq, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -88,7 +88,7 @@ def smoothed_cross_entropy(
     return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, learn)
 
 
-def batch_losses(model: Transformer, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def batch_losses(model: Seq2Seq, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return `smoothed_cross_entropy` of the model's output on `batch`; matrix products in `dtype`."""
     embedding = model.output_weight()
     with torch.autocast(embedding.device.type, dtype, enabled=dtype != torch.float32):

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from transformer.config.experiment import EOS, Experiment
 from transformer.data.corpus import TokenArray
-from transformer.device import World, best_device
+from transformer.device import best_device
 from transformer.model.cost import SENTENCE
 from transformer.pipeline.plan import Speed, run_flops
 from transformer.storage import provenance
 from transformer.training.batches import ParallelText
+from transformer.training.distributed import World
 from transformer.training.step import Learner
 
 _SECONDS = 2.0  # of each model

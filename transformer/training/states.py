@@ -13,7 +13,7 @@ import torch
 
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
-from transformer.model.transformer import Transformer
+from transformer.model.seq2seq import Seq2Seq
 from transformer.storage.checksums import read_trained, write_trained
 from transformer.storage.files import InputError, write
 from transformer.storage.records import Amount, Count, Unusable, read_weights
@@ -41,7 +41,7 @@ class Progress:
 class States:
     """The resume states of one run."""
 
-    def __init__(self, folder: Run, model: Transformer, adam: torch.optim.Adam):
+    def __init__(self, folder: Run, model: Seq2Seq, adam: torch.optim.Adam):
         self.folder = folder
         # The tensors that the model and Adam work on, not copies: all that a training changes.
         self.tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import Experiment, Training, rate
 from transformer.data.corpus import Subwords
-from transformer.device import PER_PARAMETER, World, pieces, saved_bytes
-from transformer.model.attention import fits_blocks
+from transformer.device import PER_PARAMETER, pieces, saved_bytes
+from transformer.model.architectures import build
 from transformer.model.packed import padded_sizes
-from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
 from transformer.storage.files import origin, out_of_memory
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, plan_batches
+from transformer.training.distributed import World
 from transformer.training.loss import Losses, batch_losses, compiled
 
 logger = logging.getLogger(__name__)
@@ -87,10 +87,9 @@ class Learner:
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
         self.multiple = _CAPACITY_MULTIPLE if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
         torch.manual_seed(experiment.seed)
-        self.model = Transformer(experiment.model).to(world.device)
-        if self.model.embedding.new_word is not None:
-            new_word = vocabulary.new_word(experiment.model.embedding_rows)
-            self.model.embedding.new_word.copy_(torch.tensor(new_word))
+        self.model = build(experiment.model).to(world.device)
+        if self.model.new_word is not None:
+            self.model.new_word.copy_(torch.tensor(vocabulary.new_word(experiment.model.embedding_rows)))
         if initial := experiment.training.initial_weights:
             self.model.load_state_dict(load_model(initial, experiment.model).state_dict())
         self.adam = adam(self.model, experiment.training)
@@ -107,7 +106,7 @@ class Learner:
         self.compiled: Losses | None = None
         self.compiler_error: str | None = None
         large = experiment.training.steps * experiment.training.target_tokens >= _WORTH_COMPILING
-        if large and fits_blocks(experiment.model, world.device, self.dtype):
+        if large and self.model.fits_blocks(world.device, self.dtype):
             self.compile()
 
     def compile(self) -> None:
@@ -164,7 +163,7 @@ class Learner:
             write = torch._foreach_copy_ if piece == self.world.rank else torch._foreach_add_
             write([parameter.grad for parameter in self.parameters], gradients)
             self.sums[:2] += torch.stack(losses).detach()
-        self.world.sum(self.gradients)
+        self.world.all_reduce(self.gradients)
         numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
         update = Update(where, lengths, _padding(lengths, parts, self.capacity, self.multiple), *copied(numbers))
         for group in self.adam.param_groups:

@@ -1,15 +1,14 @@
 """A trained model as a folder that `MarianMTModel` and `MarianTokenizer` of the library transformers load.
 
-The exported model computes the same. Where Marian's model differs, the weights are rearranged:
+The exported model computes the same up to rounding and to the epsilon of LayerNorm, 1e-5 there and 1e-6 here, which
+changes log-probabilities by less than 0.001. Where Marian's model differs otherwise, the weights are rearranged:
 
 - Its sinusoids are all sines, then all cosines: the axis d_model is put in that order in every tensor. Other tables,
   such as those of tensor2tensor, whose frequencies differ, are written beside the weights.
-- Its LayerNorm adds _EPSILON to the variance; ours less. Inputs of a LayerNorm are _WIDER times as large there, which
-  changes no output; but not Marian's own sinusoids, with which the first LayerNorm of each stack differs slightly.
 - Its heads are d_model / h wide and its scores are divided by that width's root: narrower heads are padded with zeros,
   and queries are multiplied by the rest of the scale.
-- Its decoder starts from a row of zeros, added as the last, which is its padding, too; a bias excludes it from the
-  softmax. Our PAD stays as a row without a use: its row of the softmax counts.
+- Its decoder starts from a row of zeros, added as the last row, which is also its padding; a bias excludes it from the
+  softmax. Our PAD stays as an unused row: its row of the softmax counts.
 """
 
 import math
@@ -21,25 +20,23 @@ import msgspec
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.config.experiment import EOS, PAD, POSITIONS, UNK, Decoding, Experiment, Model
 from transformer.data.corpus import UNUSED, Subwords
 from transformer.model.attention import MultiHead, SelfAttention
-from transformer.model.transformer import LAYER_NORM_EPSILON, TARGET_SPACE, Transformer
+from transformer.model.seq2seq import Seq2Seq
+from transformer.model.transformer import TARGET_SPACE, Transformer, require_transformer
 from transformer.storage.files import InputError, replacing
 from transformer.storage.records import write_json
 
 _PAD_NAME = "<pad>"
-_EPSILON = 1e-5  # default of torch.nn.LayerNorm, as in Marian
-_WIDER = math.sqrt(_EPSILON / LAYER_NORM_EPSILON)
 NEVER = -1e4  # a logit whose probability is zero; infinity would make the loss of label smoothing infinite
 
 
-def save_marian(
-    model: Transformer, vocabulary: Subwords, experiment: Experiment, decoding: Decoding, folder: Path
-) -> None:
+def save_marian(model: Seq2Seq, vocabulary: Subwords, experiment: Experiment, decoding: Decoding, folder: Path) -> None:
     """Write model, settings and tokeniser to a folder, in float32. Raises InputError if Marian cannot express it."""
+    model = require_transformer(model, "Marian")
     config = model.config
     if vocabulary.symbols:
         raise InputError("Marian: expected a translator, found a parser")
@@ -120,48 +117,44 @@ def _configuration(
 
 @torch.no_grad()
 def _tensors(model: Transformer) -> dict[str, Tensor]:
-    """Return the model's tensors by their names there. A scale is that of values on the axis d_model there."""
-    places, own_tables = torch.arange(model.config.d_model), has_own_tables(model.config)
-    order = places if own_tables else torch.cat([places[::2], places[1::2]])
-    embedded = _WIDER if own_tables else 1.0  # the scale of embeddings
+    """Return the model's tensors by their names in Marian's model."""
+    places = torch.arange(model.config.d_model)
+    order = places if has_own_tables(model.config) else torch.cat([places[::2], places[1::2]])
     head_width = model.config.d_model // model.config.h
-    tensors = _embeddings(model, order, embedded)
+    tensors = _embeddings(model, order)
 
-    def read(name: str, weight: Tensor, bias: Tensor, scale: float) -> None:
-        tensors[f"{name}.weight"], tensors[f"{name}.bias"] = weight[:, order] / scale, bias
+    def add(name: str, weight: Tensor, bias: Tensor) -> None:
+        tensors.update({f"{name}.weight": weight.contiguous(), f"{name}.bias": bias.contiguous()})
 
-    def write(name: str, weight: Tensor, bias: Tensor, scale: float) -> None:
-        tensors[f"{name}.weight"], tensors[f"{name}.bias"] = weight[order] * scale, bias[order] * scale
+    def add_norm(name: str, norm: nn.LayerNorm) -> None:
+        add(name, norm.weight[order], norm.bias[order])
 
-    def widened(heads: Tensor) -> Tensor:
+    def padded(heads: Tensor) -> Tensor:
         """Pad heads [h, width, n] with rows of zeros: [d_model, n]."""
         return F.pad(heads, (0, 0, 0, head_width - heads.shape[1])).flatten(0, 1)
 
-    for stack, layers, last in (("encoder", model.encoder, _WIDER), ("decoder", model.decoder, 1 / embedded)):
+    for stack, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
         for number, layer in enumerate(layers):
             name, inner, outer = f"model.{stack}.layers.{number}", layer.feed_forward.inner, layer.feed_forward.outer
             attentions = {"self_attn": layer.self_attention}
             if stack == "decoder":
                 attentions["encoder_attn"] = layer.cross_attention
-            scale = embedded if number == 0 else _WIDER  # of the layer's input; behind its first norm it is _WIDER
             for (part, attention), residual in zip(attentions.items(), layer.residuals, strict=False):
                 for letter, rows in _projections(attention, head_width).items():
-                    wide = widened(rows.unflatten(0, (attention.h, -1)))
-                    read(f"{name}.{part}.{letter}_proj", wide[:, :-1], wide[:, -1], scale)
-                columns = widened(attention.output.weight.T.unflatten(0, (attention.h, -1))).T
-                write(f"{name}.{part}.out_proj", columns, attention.output.bias, scale)
-                write(f"{name}.{part}_layer_norm", residual.norm.weight, residual.norm.bias, _WIDER)
-                scale = _WIDER
-            read(f"{name}.fc1", inner.weight, inner.bias, _WIDER)
-            write(f"{name}.fc2", outer.weight, outer.bias, _WIDER)
-            norm = layer.residuals[-1].norm
-            write(f"{name}.final_layer_norm", norm.weight, norm.bias, last if number == len(layers) - 1 else _WIDER)
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+                    wide = padded(rows.unflatten(0, (attention.h, -1)))
+                    add(f"{name}.{part}.{letter}_proj", wide[:, order], wide[:, -1])
+                columns = padded(attention.output.weight.T.unflatten(0, (attention.h, -1))).T
+                add(f"{name}.{part}.out_proj", columns[order], attention.output.bias[order])
+                add_norm(f"{name}.{part}_layer_norm", residual.norm)
+            add(f"{name}.fc1", inner.weight[:, order], inner.bias)
+            add(f"{name}.fc2", outer.weight[order], outer.bias[order])
+            add_norm(f"{name}.final_layer_norm", layer.residuals[-1].norm)
+    return tensors
 
 
-def _embeddings(model: Transformer, order: Tensor, scale: float) -> dict[str, Tensor]:
+def _embeddings(model: Transformer, order: Tensor) -> dict[str, Tensor]:
     source, target, output = (
-        F.pad(rows[:, order] * scale, (0, 0, 0, model.config.embedding_rows + 1 - len(rows)))
+        F.pad(rows[:, order], (0, 0, 0, model.config.embedding_rows + 1 - len(rows)))
         for rows in (model.embedding.weight, model.target_embedding.weight, model.output_weight())
     )
     bias = torch.zeros(1, len(source))
@@ -174,11 +167,12 @@ def _embeddings(model: Transformer, order: Tensor, scale: float) -> dict[str, Te
         tensors |= zip(names, (source, target, output), strict=True)
     if has_own_tables(model.config):
         for stack, embedding in (("encoder", model.embedding), ("decoder", model.target_embedding)):
-            table = embedding.position_table
-            table = torch.zeros(POSITIONS, model.config.d_model) if table is None else table
+            table = torch.zeros(POSITIONS, model.config.d_model)  # a tensor for each stack, as the format wants
+            if embedding.position_table is not None:
+                table += embedding.position_table
             if stack == "encoder" and model.target_spaces is not None:
-                table = table + model.target_spaces[TARGET_SPACE]
-            tensors[f"model.{stack}.embed_positions.weight"] = table * scale
+                table += model.target_spaces[TARGET_SPACE]
+            tensors[f"model.{stack}.embed_positions.weight"] = table
     return tensors
 
 

@@ -5,28 +5,18 @@ PyTorch's calls take several times as long.
 """
 
 import itertools
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from transformer.config.experiment import EOS, PAD
+from transformer.model.seq2seq import Decoder
 
 _SEARCH_GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
 FEW = 2**15  # continuations; `expand` ranks up to this many all at once
 
 Scored = tuple[list[int], float]  # the ids of a translation, and its log-probability over its length penalty
-
-
-class Decoder(Protocol):
-    """A model as beam search needs it: it keeps hypotheses, one a sentence at first, and scores their next tokens."""
-
-    def step(self, tokens: Tensor) -> Tensor:
-        """Append `tokens` [B, K] to the hypotheses; return log-probabilities of what follows each: [B, K, V]."""
-
-    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
-        """Keep only `sentences` [b] of the B, and the hypotheses `parents` [b, K] of each, in this order."""
 
 
 def length_penalty(length: np.ndarray | int, alpha: float) -> np.ndarray | float:

@@ -19,12 +19,12 @@ from transformer.data.corpus import Subwords, blank
 from transformer.device import best_device
 from transformer.layout import Run
 from transformer.model.packed import pack
-from transformer.model.transformer import Transformer, attention_weights
+from transformer.model.seq2seq import Decoder, Decoders, Seq2Seq
+from transformer.model.transformer import attention_weights
 from transformer.model.weights import load_model
 from transformer.storage.files import InputError
 from transformer.storage.reading import structured
-from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder, Weights
-from transformer.translation.search import Decoder, Scored, beam_search
+from transformer.translation.search import Scored, beam_search
 
 if TYPE_CHECKING:
     from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
@@ -80,7 +80,7 @@ class PairAttention(NamedTuple):
 class Translator:
     """A trained model, and the steps between it and plain text."""
 
-    model: Transformer
+    model: Seq2Seq
     vocabulary: Subwords
     source: "Moses"
     target: "Moses"
@@ -122,7 +122,7 @@ class Translator:
         targets = [self._target_ids(target) for _, target in pairs]
         longest = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
         _refuse_longer(longest, range(1, len(pairs) + 1), POSITIONS)
-        device, results = self.model.embedding.weight.device, [Score([], [])] * len(pairs)
+        device, results = self.model.device, [Score([], [])] * len(pairs)
         for batch in by_length(longest, POSITIONS):
             labels = [np.array(targets[index]) for index in batch]
             shifted = [np.append(PAD, ids[:-1]) for ids in labels]
@@ -159,12 +159,14 @@ class Translator:
         return POSITIONS - self.decoding.extra_length
 
     def search(self, sentences: list[list[int]], n: int = 1, decoding: Decoding | None = None) -> list[list[Scored]]:
-        return search(self.model, len(self.vocabulary), sentences, decoding or self.decoding, weights=self.weights, n=n)
+        return search(
+            self.model, len(self.vocabulary), sentences, decoding or self.decoding, decoders=self.decoders, n=n
+        )
 
     @cached_property
-    def weights(self) -> Weights:
-        """The decoder's matrices, in the layout of single steps, for all calls."""
-        return Weights(self.model)
+    def decoders(self) -> Decoders:
+        """The decoder's matrices in the layout of single steps, which all calls share."""
+        return self.model.incremental()
 
 
 def _refuse_longer(sentences: Sequence[list[int]], numbers: Iterable[int], most: int) -> None:
@@ -189,7 +191,7 @@ def open_translator(
 
 def opened(
     folder: str | Path, weights: Path | None, changes: Mapping[str, Any], parses: bool
-) -> tuple[Experiment, Transformer, Subwords, Decoding]:
+) -> tuple[Experiment, Seq2Seq, Subwords, Decoding]:
     """Open the folder of a parser, if it `parses`, or else of a translator. Raises InputError."""
     files = Run(folder)
     weights = weights or files.average
@@ -207,20 +209,21 @@ def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
 
 
 def search(
-    model: Transformer,
+    model: Seq2Seq,
     vocabulary: int,
     sentences: list[list[int]],
     decoding: Decoding,
     steer: Callable[[Decoder, list[int]], Decoder] = lambda decoder, _: decoder,
-    weights: Weights | None = None,
+    decoders: Decoders | None = None,
     n: int = 1,
 ) -> list[list[Scored]]:
     """Return the n best translations of each sentence, best first: ids below `vocabulary`, without EOS.
 
     Sentences of similar length are decoded together. No output is longer than the model has positions for.
-    steer: restricts a decoder's tokens for the sentences of these indices. weights: the model's, if made before.
+    steer: restricts a decoder's tokens for the sentences of these indices. decoders: `model.incremental()`, if made
+    before.
     """
-    device, weights = model.embedding.weight.device, weights or Weights(model)
+    device, decoders = model.device, decoders or model.incremental()
 
     @torch.inference_mode()
     def decode(batch: list[int]) -> list[list[Scored]]:
@@ -228,12 +231,12 @@ def search(
         # §6.1: input length + 50; EOS counts on both sides.
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
-        decoder = steer(CachedDecoder(model, source, vocabulary, weights), batch)
+        decoder = steer(decoders(source, vocabulary), batch)
         return beam_search(decoder, limits, decoding.beam, decoding.alpha, n)
 
     threads = torch.get_num_threads()
-    if device.type == "cuda":  # whose caches have CACHE_BLOCK places for the shortest sentence
-        batches = by_length(sentences, decoding.batch_tokens * GPU, least=CACHE_BLOCK)
+    if device.type == "cuda":
+        batches = by_length(sentences, decoding.batch_tokens * GPU, least=model.shortest)
     else:
         tokens = sum(map(len, sentences))
         parts = max(1, min(threads, tokens // _THREAD_SHARE))

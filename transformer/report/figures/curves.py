@@ -14,10 +14,10 @@ from msgspec.structs import asdict
 from transformer.config.experiment import load, rate, verified_run
 from transformer.config.scales import PARSER
 from transformer.layout import Run
-from transformer.model.cost import COSTS, Measured, growth
+from transformer.model.cost import COSTS, growth
 from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
-from transformer.storage.records import read_json, read_metrics, run_name
+from transformer.storage.records import Measured, read_json, read_metrics, run_name
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 OTHERS = "other rows of Tables 3 and 5"
@@ -28,11 +28,13 @@ _SHOWN = 0.15  # of the steps, from where on the vertical axis is fitted to the 
 
 def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     """Draw a heat map of what is added to the embeddings at the first positions."""
-    from transformer.model.weights import load_model  # here, as torch takes seconds
+    from transformer.model.transformer import require_transformer  # here, as torch takes seconds
+    from transformer.model.weights import load_model
 
     experiment = verified_run(Run(Path(input.experiment).parent), Path(input.weights))
     run, learned = run_name(asdict(experiment)), experiment.model.positions == "learned"
-    table = load_model(input.weights, experiment.model).embedding.position_table.detach().cpu().numpy()[:100]
+    model = require_transformer(load_model(input.weights, experiment.model), "positional encoding")
+    table = model.embedding.position_table.detach().cpu().numpy()[:100]
     table = table.round(5)  # the last digits depend on the processor
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)
     most = abs(table).max()

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from transformer.model.cost import COSTS, Measured, growth
+from transformer.model.cost import COSTS, growth
 from transformer.report.tables.cells import note, read_printed, titled
 from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
 from transformer.storage.files import InputError
-from transformer.storage.records import read_json
+from transformer.storage.records import Measured, read_json
 
 
 def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
@@ -88,7 +88,8 @@ def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     columns, connections = ["complexity", "sequential", "path"], pd.DataFrame(measured["connections"])
     layers = list(dict.fromkeys([*paper.index, *connections["layer"]]))  # older measurements lack some
     printed = paper[columns].add_prefix("paper_").reindex(layers, fill_value="")
-    formulas = pd.Series(COSTS, name="multiply_adds").reindex(printed.index, fill_value="")
+    formulas = {layer: " + ".join(map(str, cost)) for layer, cost in COSTS.items()}
+    formulas = pd.Series(formulas, name="multiply_adds").reindex(printed.index, fill_value="")
     lengths = connections.pivot(index="layer", columns="n", values=["sequential", "path"])
     lengths.columns = [f"{value}_{n}" for value, n in lengths.columns]
     lengths = lengths.reindex(printed.index).astype("Int64")

@@ -6,8 +6,8 @@ import torch
 from support.toy import random_model, random_sentences
 
 from transformer.config.experiment import PAD
+from transformer.model.incremental import CACHE_BLOCK
 from transformer.model.packed import pack
-from transformer.translation.decoder import CACHE_BLOCK, CachedDecoder
 
 CPU = torch.device("cpu")
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
@@ -54,7 +54,8 @@ def select(prefixes, sentences, parents):
 def test_steps_equal_the_full_decoder(changes):
     """Hypotheses change places, are doubled and dropped; the beam changes its width; the longest sentence leaves."""
     model, sentences, random = random_model(2, **changes), random_sentences(3, 4, longest=9), np.random.default_rng(1)
-    decoder, prefixes, tokens = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]]] * 4, torch.full((4, 1), PAD)
+    decoder = model.incremental()(packed(sentences), VOCABULARY)
+    prefixes, tokens = [[[]]] * 4, torch.full((4, 1), PAD)
     for kept, K in (([0, 1, 2, 3], 5), ([0, 2, 3], 3), ([1, 2], 20), ([0, 1], 1), ([0, 1], 3), ([1], 3), ([0], 2)):
         prefixes = extend(prefixes, tokens)
         check(decoder.step(tokens), model, sentences, prefixes)
@@ -69,7 +70,7 @@ def test_places_that_nobody_sees_are_taken_again():
     """All hypotheses but one die every few steps: the cache holds what the living ones see, and no more."""
     model, sentences, random = random_model(3), random_sentences(4, 2), np.random.default_rng(5)
     steps, K = 3 * CACHE_BLOCK, 3
-    decoder, prefixes = CachedDecoder(model, packed(sentences), VOCABULARY), [[[]] * K] * 2
+    decoder, prefixes = model.incremental()(packed(sentences), VOCABULARY), [[[]] * K] * 2
     tokens = torch.full((2, K), PAD)
     for step in range(steps):
         prefixes = extend(prefixes, tokens)

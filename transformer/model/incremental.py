@@ -1,6 +1,6 @@
-"""The decoder for beam search: one step at a time, with caches.
+"""The Transformer's decoder one step at a time, with caches, for beam search (§6.1).
 
-Shapes: B sentences of K hypotheses each, so B * K rows; M places in a cache, L in a memory; V embedding rows.
+Shapes: B sentences of K hypotheses each, so B * K rows; M slots in a cache, L in a memory; V embedding rows.
 """
 
 from collections.abc import Callable
@@ -14,33 +14,32 @@ from torch import Tensor, nn
 from transformer.config.experiment import PAD
 from transformer.model.attention import cached_attention
 from transformer.model.packed import Packed
-from transformer.model.transformer import DecoderLayer, Transformer
 
-CACHE_BLOCK = 16  # places by which caches grow, and that a memory has at least: softmax over fewer is slow
+CACHE_BLOCK = 16  # slots by which caches grow, and the minimum of a memory: softmax over fewer is slow
 
 
 class Weights:
-    """A decoder's matrices, laid out for single steps; all batches share them."""
+    """The decoder's matrices, laid out for single steps; all batches share them."""
 
     new_word: Tensor | None = None  # 1 for each token that begins a word or tags one: [V]
 
-    def __init__(self, model: Transformer):
-        embedding = model.target_embedding
+    def __init__(self, embedding: nn.Module, layers: nn.ModuleList, norm: nn.Module, output: Tensor):
+        """Read a `transformer.Embedding`, its `DecoderLayer`s, the last norm and the softmax' rows [V, d_model]."""
         ids = torch.arange(len(embedding.weight), device=embedding.weight.device)
         self.rows = embedding.rows(ids).detach()  # [V, d_model]
         self.positions = None if embedding.position_table is None else embedding.position_table.detach()
         if embedding.new_word is not None:  # as in Embedding
             self.new_word, self.words = embedding.new_word.long(), self.positions.flip(1)
-        self.layers = [_LayerWeights(layer) for layer in model.decoder]
-        self.norm = model.decoder_norm
-        self.output = model.output_weight().detach().T.contiguous()
+        self.layers = [_LayerWeights(layer) for layer in layers]
+        self.norm = norm
+        self.output = output.detach().T.contiguous()
 
 
 class _LayerWeights:
-    """The matrices of one layer; its queries come out divided by sqrt(d_k), if they are to be."""
+    """The matrices of one layer; its queries are divided by sqrt(d_k) where the model's scores are."""
 
-    def __init__(self, layer: DecoderLayer):
-        own, cross = layer.self_attention, layer.cross_attention
+    def __init__(self, layer: nn.Module):
+        self.own, self.cross = own, cross = layer.self_attention, layer.cross_attention
         self.widths = own.widths
         scales = torch.ones_like(own.query_key_value.bias)
         scales[: own.widths[0]], scale = (part.scale if part.additive is None else 1.0 for part in (own, cross))
@@ -53,15 +52,15 @@ class _LayerWeights:
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
 
     def self_attention(self, past: list[Tensor], x: Tensor, where: list[Tensor], seen: Tensor) -> Tensor:
-        """Attend from x [B * K, d_model] to `past`, after its own keys and values are written there, at `where`.
+        """Write the keys and values of x [B * K, d_model] to `past` at `where`, then attend to `past`.
 
-        past: keys [B, h, d_k, M] and values [B, h, M, d_v]. where: sentences [B, 1] and places [B, K]. seen: the mask.
+        past: keys [B, h, d_k, M] and values [B, h, M, d_v]. where: sentences [B, 1] and slots [B, K]. seen: the mask.
         """
         keys, values = past
-        sentences, places = where
+        sentences, slots = where
         Q, K, V = self.query_key_value(x).split_with_sizes(self.widths, 1)  # Tensor.split is a slower wrapper
-        keys[sentences, :, :, places] = K.view(*places.shape, *keys.shape[1:3])
-        values[sentences, :, places] = V.view(*places.shape, keys.shape[1], -1)
+        keys[sentences, :, :, slots] = K.view(*slots.shape, *keys.shape[1:3])
+        values[sentences, :, slots] = V.view(*slots.shape, keys.shape[1], -1)
         return self.outputs[0](cached_attention(Q, keys, values, seen, self.additive[0]))
 
     def cross_attention(self, memory: list[Tensor], x: Tensor, mask: Tensor | None) -> Tensor:
@@ -71,7 +70,7 @@ class _LayerWeights:
         return self.outer(self.activate(self.inner(x)))
 
     def around(self, number: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Normalise and add as model.transformer.Residual does; write over the sub-layer's output."""
+        """Normalise and add as transformer.Residual does; overwrite the sub-layer's output."""
         out = sublayer(x if self.post else self.norms[number](x))
         if self.residual:
             out.add_(x)
@@ -85,25 +84,25 @@ def _linear(part: nn.Linear, scale: Tensor | float = 1.0) -> Callable[[Tensor], 
 
 
 class CachedDecoder:
-    """A search.Decoder of K hypotheses for each of B sentences; tokens are the first `vocabulary` without PAD.
+    """A `seq2seq.Decoder` of K hypotheses for each of B sentences; tokens are the first `vocabulary` without PAD.
 
-    The hypotheses of a sentence share the memory's keys and values, and one cache of their own. Each sees there only
-    the places of its ancestors, so that nothing in the cache moves when hypotheses do. Unseen places are taken again.
+    The hypotheses of a sentence share the memory's keys and values, and one cache of their own. A mask limits each
+    hypothesis to its ancestors' slots, so nothing in the cache moves when hypotheses do; free slots are reused.
     """
 
-    def __init__(self, model: Transformer, source: Packed, vocabulary: int, weights: Weights | None = None):
-        self.vocabulary, self.weights = vocabulary, weights or Weights(model)
-        memory, (B, L) = model.encode(source), source.shape
+    def __init__(self, weights: Weights, memory: Tensor, source: Packed, vocabulary: int):
+        self.vocabulary, self.weights = vocabulary, weights
+        B, L = source.shape
         self.seen = np.full((B, 1, CACHE_BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
         # Keys have the layout of `cached_attention`; to copy them at each step would cost more.
         self.past = [
             [memory.new_zeros(B, own.h, own.d_k, CACHE_BLOCK), memory.new_zeros(B, own.h, CACHE_BLOCK, own.d_v)]
-            for own in (layer.self_attention for layer in model.decoder)
+            for own in (layer.own for layer in weights.layers)
         ]
         self.memory = []  # each layer's keys [B, h, d_k, L] and values [B, h, L, d_v], L at least CACHE_BLOCK
         short = max(0, CACHE_BLOCK - L)
-        for layer in (layer.cross_attention for layer in model.decoder):
-            K, V = (layer.heads(part, source) for part in layer.key_value(memory).split(layer.widths, dim=-1))
+        for cross in (layer.cross for layer in weights.layers):
+            K, V = (cross.heads(part, source) for part in cross.key_value(memory).split(cross.widths, dim=-1))
             self.memory.append([F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()])
         self.mask = None if source.mask is None else source.mask.clone()  # of the memory's padding: [B, 1, 1, L]
         if short:
@@ -114,7 +113,7 @@ class CachedDecoder:
         self.logits = memory.new_empty(0)  # reused: [the most rows so far, V]
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step writes over them."""
+        """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step overwrites them."""
         weights, (B, K) = self.weights, tokens.shape
         x = weights.rows.index_select(0, tokens.flatten())
         if weights.positions is not None:
@@ -124,13 +123,13 @@ class CachedDecoder:
             self.words = new - 1 if self.words is None else self.words + new
             x += weights.words[self.words.flatten().clamp(min=0)]
         self.length += 1
-        where = self._on_device(np.arange(B)[:, None], self._take_places(K))
+        where = self._on_device(np.arange(B)[:, None], self._take_slots(K))
         (seen,) = self._on_device(self.seen[:, None])
         for layer, past, memory in zip(weights.layers, self.past, self.memory, strict=True):
             x = layer.around(0, x, partial(layer.self_attention, past, where=where, seen=seen))
             x = layer.around(1, x, partial(layer.cross_attention, memory, mask=self.mask))
             x = layer.around(2, x, layer.feed_forward)
-        # The logits are always in one place: fresh memory would double the time.
+        # The logits always have the same memory: new memory would double the time.
         if self.logits.shape[0] < B * K:
             self.logits = x.new_empty(B * K, weights.output.shape[1])
         logits = torch.mm(weights.norm(x), weights.output, out=self.logits[: B * K])
@@ -138,20 +137,20 @@ class CachedDecoder:
         scores[:, PAD] = -torch.inf
         return scores.view(B, K, -1)
 
-    def _take_places(self, K: int) -> np.ndarray:
-        """Return a place in the cache for each of K hypotheses [B, K], which it sees from now on."""
-        if self.seen.shape[1] < K:  # none has been selected yet, and none sees a place
+    def _take_slots(self, K: int) -> np.ndarray:
+        """Return a slot of the cache for each of K hypotheses [B, K], which sees it from now on."""
+        if self.seen.shape[1] < K:  # none has been selected yet, and none sees a slot
             self.seen = self.seen.repeat(K, axis=1)
         taken = np.maximum.reduce(self.seen, axis=1) == 0
         lack = K + np.add.reduce(taken, axis=1).max() - taken.shape[1]
         if lack > 0:
-            room = -(-lack // CACHE_BLOCK) * CACHE_BLOCK
-            self.seen = np.pad(self.seen, ((0, 0), (0, 0), (0, room)), constant_values=-np.inf)
-            taken = np.pad(taken, ((0, 0), (0, room)))
-            self.past = [[F.pad(keys, (0, room)), F.pad(values, (0, 0, 0, room))] for keys, values in self.past]
-        places = taken.argsort(axis=1, kind="stable")[:, :K]
-        self.seen[np.arange(len(places))[:, None], np.arange(K), places] = 0
-        return places
+            added = -(-lack // CACHE_BLOCK) * CACHE_BLOCK
+            self.seen = np.pad(self.seen, ((0, 0), (0, 0), (0, added)), constant_values=-np.inf)
+            taken = np.pad(taken, ((0, 0), (0, added)))
+            self.past = [[F.pad(keys, (0, added)), F.pad(values, (0, 0, 0, added))] for keys, values in self.past]
+        slots = taken.argsort(axis=1, kind="stable")[:, :K]
+        self.seen[np.arange(len(slots))[:, None], np.arange(K), slots] = 0
+        return slots
 
     def _on_device(self, *arrays: np.ndarray) -> list[Tensor]:
         return [torch.from_numpy(array).to(self.weights.output.device) for array in arrays]

@@ -1,0 +1,42 @@
+"""The softmax and the dropout of a processor, where PyTorch's are several times slower."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
+_LOWEST = -80  # e^_LOWEST is negligible beside 1; smaller values, and a mask's e^-inf, take many times as long
+
+
+class Softmax(torch.autograd.Function):
+    """The softmax over the last dimension, on a processor. It overwrites its input."""
+
+    @staticmethod
+    def forward(ctx, scores: Tensor) -> Tensor:
+        weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).clamp_(min=_LOWEST).exp_()
+        F.threshold_(weights, math.exp(_LOWEST + 1), 0.0)
+        weights /= weights.sum(dim=-1, keepdim=True)
+        ctx.mark_dirty(scores)
+        ctx.save_for_backward(weights)
+        return weights
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        (weights,) = ctx.saved_tensors
+        product = gradient * weights
+        return product.addcmul_(weights, product.sum(dim=-1, keepdim=True), value=-1)
+
+
+def dropout(x: Tensor, P: float) -> Tensor:
+    """Drop numbers of `x`, of any shape. Only torch's seed decides which ones."""
+    if P == 0.0 or x.is_cuda:
+        return F.dropout(x, P)
+    dropped = round(P * STEPS)
+    if dropped >= STEPS:
+        return x * 0.0
+    # Four numbers share a draw of 64 bits.
+    drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
+    kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - STEPS // 2, out=torch.empty(x.shape))
+    return x * kept.mul_(STEPS / (STEPS - dropped)).to(x.dtype)

@@ -1,0 +1,54 @@
+"""The dev scores of a model in training: perplexity and BLEU."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from transformer.config.experiment import POSITIONS, Decoding
+from transformer.data.corpus import Subwords
+from transformer.model.seq2seq import Seq2Seq
+from transformer.training.batches import ParallelText, plan_batches
+from transformer.training.distributed import World
+from transformer.training.loss import batch_losses, perplexity
+from transformer.translation.translator import search
+
+# The quickest search. It shows whether a model translates, and no table has its scores.
+_BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Metrics on `dev`. The processes divide the work, and each gets every answer."""
+
+    dev: ParallelText
+    vocabulary: Subwords | None  # for BLEU, and for positions "words"
+    budgets: tuple[int, int]  # tokens in a batch, source and target
+    sentences: int  # translated for BLEU, the first ones; 0 for no BLEU
+    world: World
+    language: str = "en"  # of the target, for BLEU
+
+    @torch.no_grad()
+    def perplexity(self, model: Seq2Seq, dtype: torch.dtype) -> float:
+        """Return the perplexity per subword: exp of the unsmoothed cross-entropy, base e."""
+        total = torch.zeros((), dtype=torch.float64)
+        model.eval()
+        for indices in plan_batches(0, 0, self.dev.lengths, self.budgets)[self.world.rank :: self.world.size]:
+            total += batch_losses(model, self.dev.batch(indices, self.world.device), 0.0, dtype)[1].item()
+        model.train()
+        return perplexity(self.world.all_reduce(total.to(self.world.device)).item() / self.dev.lengths[1].sum())
+
+    def bleu(self, model: Seq2Seq) -> float:
+        """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
+        from transformer.evaluation.bleu import cut, multi_bleu  # loads sacrebleu and sacremoses: half a second
+
+        chosen = np.flatnonzero(self.dev.lengths[0] <= POSITIONS - _BEAM_OF_ONE.extra_length)[: self.sentences]
+        mine = chosen[self.world.rank :: self.world.size]
+        model.eval()
+        sources = [self.dev.source[index].tolist() for index in mine]
+        translations = [ids for ((ids, _),) in search(model, len(self.vocabulary), sources, _BEAM_OF_ONE)]
+        model.train()
+        pairs = list(zip(translations, (self.dev.target[index].tolist() for index in mine), strict=True))
+        all_pairs = [pair for part in self.world.gather(pairs) for pair in part]
+        sides = (self.vocabulary.decode([pair[side] for pair in all_pairs]) for side in (0, 1))
+        return multi_bleu(*(cut(side, self.language) for side in sides), "dev")["score"]
