@@ -135,7 +135,7 @@ class Training(Section):
 class Preparation(Section):
     """The preparation of text before the vocabulary is learned (§5.1)."""
 
-    normalize_punctuation: Annotated[bool, says("Whether Moses' normaliser of punctuation runs.")]
+    normalize_punctuation: Annotated[bool, says("Whether Moses' normaliser of punctuation runs before its tokeniser.")]
     escape: Annotated[bool, says("Whether the Moses tokeniser writes &apos; for ' and so on.")]
     max_words: Annotated[Large, says("Words of a training sentence, at most; longer pairs are dropped.")]
     max_ratio: Annotated[Ratio, says("Words of one side for each of the other, at most.")]
@@ -146,8 +146,11 @@ class Preparation(Section):
     max_piece_length: Maybe[
         Annotated[int, Meta(ge=2, le=512), says("Characters of a subword, at most; if not given, 16.")]
     ] = UNSET
-    whole_words: Maybe[
-        Annotated[bool, says("Whether text is in NFC, and marks, joiners and apostrophes stay in their words.")]
+    tokenizer: Maybe[
+        Annotated[
+            Literal["moses", "none"],
+            says("`none` leaves text as it is, but in NFC; if not given, `moses` for languages whose words it keeps."),
+        ]
     ] = UNSET
 
 

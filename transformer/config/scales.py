@@ -11,7 +11,7 @@ from transformer.storage.files import InputError
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio")  # what a task may say of its preparation
+OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")  # what a task may say of its preparation
 _THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
 
 
@@ -125,9 +125,7 @@ def preparation_of(config: dict, task: str) -> dict:
     """Return the preparation of a task's text: the common one, under the scale's, under a translation task's own."""
     scale = scale_of(config)
     own = scale["tasks"].get(task, {})
-    how = config["preparation"] | scale.get("preparation", {}) | {key: own[key] for key in OF_TASK if own.get(key)}
-    # False is as if not given: so digests of trainings that are older than the key stay.
-    return {key: value for key, value in how.items() if key != "whole_words" or value}
+    return config["preparation"] | scale.get("preparation", {}) | {key: own[key] for key in OF_TASK if own.get(key)}
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:

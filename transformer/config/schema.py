@@ -166,6 +166,9 @@ class Task(Keys):
     lowercase: Maybe[Annotated[bool, says("Whether all text is in lower case, translations too.")]] = UNSET
     max_words: Maybe[Annotated[Large, says("Replaces the value of `preparation`, for this task.")]] = UNSET
     max_ratio: Maybe[Annotated[Ratio, says("Replaces the value of `preparation`, for this task.")]] = UNSET
+    tokenizer: Maybe[
+        Annotated[Literal["moses", "none"], says("Replaces the value of `preparation`, for this task.")]
+    ] = UNSET
     experiments: Maybe[Annotated[Rowsets, says("Values that replace the scale's, for this task.")]] = UNSET
     seeds_of: Maybe[Annotated[dict[Name, Seeds], says("Seeds that replace the scale's, for this task.")]] = UNSET
 

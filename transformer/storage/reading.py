@@ -13,6 +13,7 @@ import yaml
 from transformer.storage.files import InputError
 
 Kind = TypeVar("Kind")
+_REPLACED = {"whole_words": "tokenizer"}  # keys of older files, and what took their place
 _OF_ROW = re.compile(r"(?P<scale>scales\.[^:]+): [^:]+: (?P<row>[^:]+): (?:\w+: )?(?P<key>\w+): ")
 AT = re.compile(r"(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>.*)`)?", re.DOTALL)  # an error of msgspec
 
@@ -128,5 +129,6 @@ def _within(kind: Any, step: str | int) -> Any:
 
 def hint(found: Any, names: Iterable[Any]) -> str:
     """Return the name that is nearest to one that is not there, as the end of a message; or nothing."""
-    near = difflib.get_close_matches(str(found), [str(name) for name in names], 1)
+    names = [str(name) for name in names]
+    near = [name for name in names if name == _REPLACED.get(found)] or difflib.get_close_matches(str(found), names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
