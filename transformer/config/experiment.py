@@ -149,7 +149,7 @@ class Preparation(Section):
     tokenizer: Maybe[
         Annotated[
             Literal["moses", "none"],
-            says("`none` leaves text as it is, but in NFC; if not given, `moses` for languages whose words it keeps."),
+            says("Who cuts words; `none` gives raw text to SentencePiece. If not given, the language decides."),
         ]
     ] = UNSET
 
