@@ -93,6 +93,7 @@ def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
         ),
         (("training", "steps"), 4, "training.steps: expected at least 5, for 3 checkpoints, found 4"),
         (("model", "d_kk"), 4, "model: unknown key 'd_kk'; did you mean 'd_k'?"),
+        (("preparation", "whole_words"), True, "preparation: unknown key 'whole_words'; did you mean 'tokenizer'?"),
     ],
 )
 def test_a_value_that_does_not_fit_is_named_with_its_place(file, path, value, line):

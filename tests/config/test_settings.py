@@ -98,6 +98,7 @@ MADE = {"text": ["grammar-text"], "parser": "alone", "sentences": 9, "keep": 1, 
 # What is changed, and the line: the place, what is wrong there, what was found. ... stands for names of config.yaml.
 VALUES = [
     ({"probs": 4}, "unknown key 'probs'; did you mean 'probes'?"),
+    ({"preparation": {"whole_words": True}}, "preparation: unknown key 'whole_words'; did you mean 'tokenizer'?"),
     ({f"{EN_DE}/dev": MISSING}, "scales.demo.tasks.en-de: missing key 'dev'"),
     ({f"{GUM}/size": 9}, "downloads.gum.tar.gz: expected sha256 and size or ..., found size and repacked"),
     ({f"{BOTH}/silver/text": ["a"]}, f"{BOTH}.silver: expected path or ..., found path and text"),

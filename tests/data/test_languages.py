@@ -1,48 +1,56 @@
-"""Languages that Moses was not made for: text comes back, pairs are kept, and scores mean something."""
+"""Text of any language comes back, its pairs are kept, and its scores mean something."""
 # ruff: noqa: RUF001
 
 import json
+import random
 import re
 import unicodedata
 
 import msgspec
 import pytest
 from msgspec.structs import replace
+from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
 from support.commands import do
 from support.toy import write_text
 
 from transformer.commands import prepare
 from transformer.config.experiment import Preparation
 from transformer.data.corpus import Subwords, blank, learn
-from transformer.data.tokenization import Moses, count_words, fault, language_of, no_rules
-from transformer.evaluation import bleu
+from transformer.data.tokenization import RULES, Tokenizer, fault, language_of, no_rules, uses_moses
 from transformer.evaluation.bleu import cut, marks, missing_tokenizer, moses_tokens, scores, tokenizer_of, warnings
 from transformer.layout import Data
 
 MOSES = Preparation(normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
-WHOLE = replace(MOSES, whole_words=True)
-PLAIN = replace(WHOLE, normalize_punctuation=False)
-
-
-CODES = "fr-FR fr, EN en, en-US en, pt_BR pt, zh_TW zh, DE de, uk uk, zh-Hant-HK zh, deu_Latn de, cmn_Hans zh, jpn ja"
+NONE = replace(MOSES, tokenizer="none")
+CODES = "fr-FR fr, EN en, en-US en, pt_BR pt, zh_TW zh, DE de, uk uk, zh-Hant-HK zh, deu_Latn de, cmn_Hans zh, jpn ja, "
+CODES += "cn zh, chi zh, jp ja, kr ko"
 
 
 @pytest.fixture(autouse=True)
 def without_mecab(monkeypatch):
-    monkeypatch.setattr(bleu, "find_spec", lambda module: None)
+    for module in (tokenizer_ja_mecab, tokenizer_ko_mecab):
+        monkeypatch.setattr(module, "MeCab", None)
 
 
 @pytest.mark.parametrize(("code", "language"), [pair.split() for pair in CODES.split(", ")])
 def test_a_language_has_one_code(code, language):
     assert language_of(code) == language
     line = "L'homme n'est-il pas là, z.B. am 3. Mai?"
-    assert Moses(code, WHOLE).tokenize(line) == Moses(language, WHOLE).tokenize(line)
+    assert Tokenizer(code, MOSES).tokenize(line) == Tokenizer(language, MOSES).tokenize(line)
     assert moses_tokens([line], code) == moses_tokens([line], language)
 
 
 def test_a_code_without_rules_is_named():
     assert no_rules("pt_BR") is None
     assert no_rules("xx-YY").startswith("xx-YY: Moses has no rules of a language 'xx'")
+
+
+def test_the_key_decides_for_all_languages_or_each_has_its_own_tokeniser():
+    moses = {code for code in (*RULES, "uk", "ja", "xx") if uses_moses(code, MOSES)}
+    assert moses == {"cs", "de", "en", "es", "fr", "hu", "is", "lt", "sk", "sl"}
+    for code in ("en", "uk"):
+        assert uses_moses(code, replace(MOSES, tokenizer="moses"))
+        assert not uses_moses(code, NONE)
 
 
 COME_BACK = [
@@ -72,6 +80,14 @@ COME_BACK = [
     ("en", "The 👨‍👩‍👧 and 👍🏽 and 🇩🇪 are here!"),
     ("de", unicodedata.normalize("NFD", "Die Mädchen grüßen den König über die Brücke.")),
     ("cs", "On má 3 psy a koček je 5."),
+    ("es", "¿Qué dices? ¡Vámonos a las 3 p.m. con el Sr. Gómez!"),
+    ("hu", "Az 5. évfordulón, pl. Budapesten, ugye?"),
+    ("is", "Hann kom 3. maí, t.d. með Jóni."),
+    ("lt", "Jis atėjo, pvz., 5 d. ryto."),
+    ("sk", "Prišiel napr. o 5. hodine, však?"),
+    ("sl", "Prišel je npr. ob 5. uri, kajne?"),
+    ("ru", "Он пришёл в 5 ч., т.е. рано."),
+    ("pt", "Não é verdade, Sr. Silva? Caixa d'água!"),
     # Languages of which no fault was reported.
     ("ar", "هل تريد ماءً باردًا؟ نعم، من فضلك."),
     ("ur", "کیا آپ ٹھنڈا پانی چاہتے ہیں؟ جی ہاں۔"),
@@ -86,71 +102,104 @@ COME_BACK = [
 ]
 
 
-@pytest.mark.parametrize("preparation", [WHOLE, PLAIN, replace(WHOLE, escape=False)], ids=["usual", "plain", "bare"])
+# Of languages whose recorded runs keep Moses, what it breaks: an apostrophe within a word, a letter and its mark as two
+# characters, and signs that a joiner joins.
+BROKEN = [line for code, line in COME_BACK if code == "de" and re.search("geht's|Hans'|a\u0308", line)]
+BROKEN += [line for code, line in COME_BACK if "\u200d" in line and code == "en"]
+
+
+@pytest.mark.parametrize("preparation", [MOSES, replace(MOSES, escape=False), NONE], ids=["own", "bare", "none"])
 @pytest.mark.parametrize(("code", "line"), COME_BACK)
 def test_text_comes_back(code, line, preparation):
-    moses = Moses(code, preparation)
-    words = moses.tokenize(line)
-    assert moses.detokenize(words) == unicodedata.normalize("NFC", line)
-    assert moses.tokenize(moses.detokenize(words)) == words
+    tokenizer = Tokenizer(code, preparation)
+    words = tokenizer.tokenize(line)
+    if line in BROKEN and preparation is not NONE:
+        assert tokenizer.detokenize(words) != line
+        return
+    assert tokenizer.detokenize(words) == unicodedata.normalize("NFC", line)
+    assert tokenizer.tokenize(tokenizer.detokenize(words)) == words
 
 
-@pytest.mark.parametrize(
-    ("code", "line"),
-    [("uk", "П’ять «добрих» слів"), ("zh", "他说：“你好。”……我——用 iPhone 手机！"), ("ja", "「え？」１２３！")],
-)
-def test_signs_of_other_scripts_come_back_if_they_are_not_normalised(code, line):
-    moses = Moses(code, PLAIN)
-    assert moses.detokenize(moses.tokenize(line)) == line
+RAW = [
+    ("uk", "П’ять «добрих» слів"),
+    ("zh", "他说：“你好。”……我——用 iPhone 手机！"),
+    ("ja", "「え？」１２３！"),
+    ("en", "I &apos;m here &amp; &quot; there &quot; , it &apos;s &#91; sic &#93; ."),  # tokenised and escaped before
+    ("de", " „Ein\t Wort“ \u2013  'n' mehr @-@ &amp;amp; "),
+]
+
+
+@pytest.mark.parametrize("changes", [{}, {"escape": False}, {"normalize_punctuation": False}, {"decapitalize": True}])
+@pytest.mark.parametrize(("code", "line"), RAW)
+def test_raw_text_comes_back_but_for_runs_of_blanks(code, line, changes):
+    """Nothing is normalised, cut or escaped, and nothing unescaped."""
+    tokenizer = Tokenizer(code, replace(NONE, **changes))
+    words = tokenizer.tokenize(line)
+    assert tokenizer.detokenize(words) == " ".join(line.split())
+    assert changes.get("decapitalize") or words == " ".join(line.split())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_script_comes_back_from_subwords(tmp_path, seed):
+    """From text to ids and back, with joiners, marks, signs and letters that are written without spaces."""
+    lines = [unicodedata.normalize("NFC", line) for _, line in COME_BACK + RAW]
+    tokenizer = Tokenizer("xx", NONE)
+    words = list(map(tokenizer.tokenize, lines))
+    text = write_text(tmp_path / "text", random.Random(seed).sample(words, len(words)))
+    learn([text], 700, 1000, tmp_path / "model")
+    subwords = Subwords(tmp_path / "model")
+    back = list(map(tokenizer.detokenize, subwords.decode(subwords.encode(words))))
+    assert back == [" ".join(line.split()) for line in lines]
 
 
 def test_czech_that_the_library_fails_at():
-    for preparation in (MOSES, WHOLE):
-        assert Moses("cs", preparation).detokenize("a' - mail").replace(" ", "") == "a'-mail"
+    assert Tokenizer("cs", MOSES).detokenize("a' - mail").replace(" ", "") == "a'-mail"
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "expected"),
+    ("source", "code", "target", "expected"),
     [
-        ("The children play in the garden .", "孩子们在花园里玩耍，妈妈坐在树下看书。", None),
-        ("My brother bought a new red bicycle yesterday .", "弟は昨日、新しい自転車を買いました。", None),
-        ("The children are playing .", "เด็กๆกำลังเล่นอยู่ในสวน", None),
-        (" ".join(["word"] * 80), "字" * 150, None),
-        ("one", "字" * 30, "unequal"),
-        (" ".join(["word"] * 80), "字" * 170, "long"),
-        ("A word", "\u200b", "blank"),
-        ("", "字", "blank"),
-        *[("word " * 80, "word " * 80, None), ("word " * 81, "word " * 80, "long")],
-        *[("word " * 9, "word", None), ("word " * 8, "word " * 73, "unequal")],
+        ("The children play in the garden .", "zh", "孩子们在花园里玩耍，妈妈坐在树下看书。", None),
+        ("My brother bought a new red bicycle yesterday .", "ja", "弟は昨日、新しい自転車を買いました。", None),
+        ("The children are playing .", "th", "เด็กๆกำลังเล่นอยู่ในสวน", None),
+        (" ".join(["word"] * 80), "zh", "字" * 150, None),
+        ("one", "zh", "字" * 30, "unequal"),
+        (" ".join(["word"] * 80), "zh", "字" * 170, "long"),
+        ("A word", "zh", "\u200b", "blank"),
+        ("", "zh", "字", "blank"),
+        *[("word " * 80, "uk", "word " * 80, None), ("word " * 81, "de", "word " * 80, "long")],
+        *[("word " * 9, "uk", "word", None), ("word " * 8, "de", "word " * 73, "unequal")],
     ],
 )
-def test_which_pairs_are_left_out(source, target, expected):
-    assert fault(source, target, WHOLE) == fault(target, source, WHOLE) == expected
-    assert not f"{source}{target}".isascii() or fault(source, target, MOSES) == expected
+def test_which_pairs_are_left_out(source, code, target, expected):
+    counts = Tokenizer("en", MOSES).count_words(source), Tokenizer(code, MOSES).count_words(target)
+    assert fault(*counts, MOSES) == fault(*reversed(counts), MOSES) == expected
 
 
-def test_words_are_counted_as_ever_without_whole_words():
-    assert count_words("孩子们在花园里玩耍 ，", MOSES) == 2
-    assert count_words("孩子们在花园里玩耍 ，", WHOLE) == 6
+def test_words_of_moses_are_what_spaces_divide():
+    assert Tokenizer("de", MOSES).count_words("孩子们在花园里玩耍 ，") == 2
+    assert Tokenizer("zh", MOSES).count_words("孩子们在花园里玩耍 ，") == 6
 
 
 def test_preparation_says_what_is_lost(tmp_path, capsys):
     files = {"train": (["a b", "c", ""], ["字字", "字" * 30, "字"]), "dev": (["a"], ["他说“好”"])}
     paths = {(split, side): write_text(tmp_path / f"{split}.{side}", text)
              for split, sides in files.items() for side, text in zip(("en", "zh"), sides, strict=True)}  # fmt: skip
-    how = json.dumps(msgspec.to_builtins(WHOLE))
+    how = json.dumps(msgspec.to_builtins(MOSES))
     options = {"languages": ("xx", "ja"), "preparation": how, "processes": 1, "output": tmp_path / "data/train"}
     prepare.tokenize(source=[paths["train", "en"]], target=[paths["train", "zh"]], clean=True, **options)
     line, *others = capsys.readouterr().out.splitlines()
     assert line.endswith("; left out: 1 with a blank side, 0 too long (max_words), 1 too unequal (max_ratio)")
-    assert [each[:14] for each in others] == ["! xx: Moses ha", "! ja: Moses ha", "! ja-mecab is "]
+    assert [each[:14] for each in others] == ["! ja-mecab is "]
     counts = json.loads(Data(tmp_path / "data").counts("train").read_text())
     assert counts.pop("files").keys() == {"train.source.tok", "train.target.tok"}
     assert counts == {"read": 3, "kept": 1, "blank": 1, "long": 0, "unequal": 1}
-    options["output"] = tmp_path / "data/dev"
-    prepare.tokenize(source=[paths["dev", "en"]], target=[paths["dev", "zh"]], tried=True, **options)
-    (line,) = capsys.readouterr().out.splitlines()
+    how = json.dumps(msgspec.to_builtins(replace(MOSES, tokenizer="moses")))
+    options |= {"languages": ("xx", "uk"), "preparation": how, "output": tmp_path / "data/dev"}
+    prepare.tokenize(source=[paths["dev", "en"]], target=[paths["dev", "zh"]], clean=True, tried=True, **options)
+    line, *others = capsys.readouterr().out.splitlines()
     assert re.search(r"; 1 of 1 lines of dev.zh are lost in tokenising: sacreBLEU is \d+\.\d at most$", line)
+    assert [each[:14] for each in others] == ["! xx: Moses ha", "! uk: Moses ha"]
 
 
 HYPOTHESES = ["我弟弟昨天在商店买了一辆红色的新自行车，他很高兴。", "孩子们在花园里玩，母亲坐在树下看书。"]
@@ -200,7 +249,8 @@ def test_what_has_no_capitals_is_not_in_lower_case(hypothesis, reference):
 
 @pytest.mark.parametrize("line", ["\0", "\u200b", "\ufeff", "\u00ad", "\u2581", " \u2581\u200d \t", "", "\u3000"])
 def test_what_nobody_sees_is_a_blank_line(line):
-    assert blank(Moses("de", WHOLE).tokenize(line))
+    assert blank(Tokenizer("de", MOSES).tokenize(line))
+    assert blank(Tokenizer("de", NONE).tokenize(line))
     assert not blank(f"{line}a")
 
 

@@ -62,7 +62,7 @@ def test_weights_and_search_of_translations():
 def test_text_is_prepared_as_scale_and_task_say():
     """At paper scale as the authors did: no punctuation is normalised; English-French has about 36 million pairs."""
     ask = asked()
-    common = {key: value for key, value in ask.config["preparation"].items() if key != "whole_words"}
+    common = ask.config["preparation"]
     own = {"normalize_punctuation": False, "max_piece_length": 512}
     assert json.loads(ask.preparation(wildcards())) == common | own
     french = json.loads(ask.preparation(wildcards(task="en-fr")))

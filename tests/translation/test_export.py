@@ -105,6 +105,7 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
         ("card", {"normalize_punctuation": False, "escape": False}),
         ("card", {"decapitalize": True}),
         ("card", {"lowercase": True}),
+        ("card", {"tokenizer": "none"}),
     ],
 )
 def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, changes):

@@ -14,7 +14,7 @@ from support.toy import DECODING, PREPARATION, logits, make_experiment, make_voc
 import transformer
 from transformer.config.experiment import EOS, POSITIONS, UNK
 from transformer.data.corpus import Subwords
-from transformer.data.tokenization import Moses
+from transformer.data.tokenization import Tokenizer
 from transformer.model.transformer import attention_weights
 from transformer.storage.files import InputError
 from transformer.translation.search import length_penalty
@@ -24,7 +24,7 @@ from transformer.translation.translator import Translation, Translator, by_lengt
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     vocabulary = Subwords(make_vocabulary(tmp_path_factory.mktemp("vocabulary") / "vocabulary.model"))
-    languages = (Moses(language, PREPARATION) for language in ("en", "de"))
+    languages = (Tokenizer(language, PREPARATION) for language in ("en", "de"))
     return Translator(random_model(1), vocabulary, *languages, DECODING, make_experiment())
 
 

@@ -131,7 +131,7 @@ def tokenize(
         vocabulary: of the models that translate this text: measure its lines
         longest: subwords of a line, at most
     """
-    from transformer.data.tokenization import left_out, no_rules, write_tokenized
+    from transformer.data.tokenization import left_out, no_rules, uses_moses, write_tokenized
 
     if len(source) != len(target):
         raise InputError(f"{len(source)} source files, but {len(target)} target files")
@@ -153,21 +153,20 @@ def tokenize(
     if clean:
         from transformer.evaluation.bleu import missing_tokenizer
 
-        for problem in filter(None, (*map(no_rules, languages), missing_tokenizer(languages[1]))):
+        lacking = [no_rules(code) for code in languages if uses_moses(code, how)]
+        for problem in filter(None, [*lacking, missing_tokenizer(languages[1])]):
             print(f"! {problem}")
 
 
 def _ceiling(path: Path, language: str, how: Preparation) -> str:
     """Say how many lines tokenising and detokenising changes, and what a perfect translation would score therefore."""
-    from sacrebleu.metrics import BLEU
+    from transformer.data.tokenization import Tokenizer, composed
+    from transformer.evaluation.bleu import measure, sacrebleu_of
 
-    from transformer.data.tokenization import Moses, composed
-    from transformer.evaluation.bleu import measure, tokenizer_of
-
-    moses, lines = Moses(language, how), [" ".join(composed(line).split()) for line in read_lines(path)]
-    back = [moses.detokenize(moses.tokenize(line)) for line in lines]
+    tokenizer, lines = Tokenizer(language, how), [" ".join(composed(line).split()) for line in read_lines(path)]
+    back = [tokenizer.detokenize(tokenizer.tokenize(line)) for line in lines]
     lost = sum(line != other for line, other in zip(lines, back, strict=True))
-    ceiling = measure(BLEU(tokenize=tokenizer_of(language)), back, lines)["score"]
+    ceiling = measure(sacrebleu_of(language), back, lines)["score"]
     return f"{lost:,} of {len(lines):,} lines of {path.name} are lost in tokenising: sacreBLEU is {ceiling:.1f} at most"
 
 

@@ -54,6 +54,8 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
         for path in (trained.experiment, trained.decoding, trained.vocabulary, trained.record, trained.average):
             shutil.copyfile(path, folder / path.name)
         if format == "marian":
+            from transformer.data.tokenization import uses_moses  # loads sacremoses
+
             save_marian(model, vocabulary, experiment, decoding, folder)
             scores = {}
             if trained.scores("test").exists():
@@ -64,6 +66,7 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
             card = template.render(
                 run=asdict(experiment) | record,
                 preparation=experiment.preparation,
+                moses=[uses_moses(code, experiment.preparation) for code in (experiment.source, experiment.target)],
                 extra_length=decoding.extra_length,
                 own_tables=has_own_tables(experiment.model),
                 scores=variants(scores),

@@ -131,7 +131,7 @@ class Training(Section):
 class Preparation(Section):
     """The preparation of text before the vocabulary is learned (§5.1)."""
 
-    normalize_punctuation: Annotated[bool, described("Whether Moses' normaliser of punctuation runs.")]
+    normalize_punctuation: Annotated[bool, described("Whether Moses' normaliser of punctuation runs before its tokeniser.")]
     escape: Annotated[bool, described("Whether the Moses tokeniser writes &apos; for ' and so on.")]
     max_words: Annotated[Large, described("Words of a training sentence, at most; longer pairs are dropped.")]
     max_ratio: Annotated[Ratio, described("Words of one side for each of the other, at most.")]
@@ -142,9 +142,10 @@ class Preparation(Section):
     # Not in older files:
     lowercase: Annotated[bool, described("Whether all text is in lower case.")] = False
     max_piece_length: Annotated[int, Meta(ge=2, le=512), described("Maximum number of characters of a subword.")] = 16
-    whole_words: Annotated[
-        bool, described("Whether text is in NFC, and marks, joiners and apostrophes stay in their words.")
-    ] = False
+    tokenizer: Annotated[
+        Literal["moses", "none"] | None,
+        described("Who cuts words; `none` gives raw text to SentencePiece. If not given, the language decides."),
+    ] = None
 
 
 class Running(Section):

@@ -25,7 +25,7 @@ from transformer.storage.reading import Misfit, Place, structured
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-_OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio")  # what a task may say of its preparation
+_OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")  # what a task may say of its preparation
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # by these keys of a scale
 _THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
 SectionKind = TypeVar("SectionKind", bound=Struct)

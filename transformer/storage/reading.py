@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 Kind = TypeVar("Kind")
+_REPLACED = {"whole_words": "tokenizer"}  # keys of older files, and what took their place
 Place = tuple[str | int, ...]  # the keys and indices that lead to a value
 _KINDS = {"string": "text", "boolean": "true or false", "object": "a mapping", "array": "a list", "null": "null"}
 _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
@@ -164,5 +165,6 @@ def described(schema: dict[str, Any]) -> str:
 
 def hint(found: Any, names: Iterable[Any]) -> str:
     """Return the name that is nearest to one that is not there, as the end of a message; or nothing."""
-    near = difflib.get_close_matches(str(found), [str(name) for name in names], 1)
+    names = [str(name) for name in names]
+    near = [name for name in names if name == _REPLACED.get(found)] or difflib.get_close_matches(str(found), names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""

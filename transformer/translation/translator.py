@@ -27,7 +27,9 @@ from transformer.storage.reading import structured
 from transformer.translation.search import Scored, beam_search
 
 if TYPE_CHECKING:
-    from transformer.data.tokenization import Moses  # loads sacremoses, half a second that a training would wait for
+    from transformer.data.tokenization import (
+        Tokenizer,
+    )  # loads sacremoses: half a second, for which a training would wait
 
 GPU = 8  # a GPU decodes this many times `batch_tokens` together: its step is bound by launching, not by rows
 _THREAD_SHARE = 500  # source tokens that are worth a thread of their own: a small model's mostly wait for Python's lock
@@ -82,8 +84,8 @@ class Translator:
 
     model: Seq2Seq
     vocabulary: Subwords
-    source: "Moses"
-    target: "Moses"
+    source: "Tokenizer"
+    target: "Tokenizer"
     decoding: Decoding
     experiment: Experiment
 
@@ -182,11 +184,11 @@ def open_translator(
 
     weights: the run's average if None. Raises InputError.
     """
-    from transformer.data.tokenization import Moses  # here, as above
+    from transformer.data.tokenization import Tokenizer  # here, as above
 
     experiment, model, vocabulary, decoding = opened(folder, weights, changes or {}, parses=False)
-    source, target = (Moses(language, experiment.preparation) for language in (experiment.source, experiment.target))
-    return Translator(model, vocabulary, source, target, decoding, experiment)
+    sides = [Tokenizer(language, experiment.preparation) for language in (experiment.source, experiment.target)]
+    return Translator(model, vocabulary, *sides, decoding, experiment)
 
 
 def opened(

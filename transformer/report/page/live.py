@@ -22,7 +22,6 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from transformer.config.experiment import load
-from transformer.data.tokenization import count_words
 from transformer.evaluation.analyses import Attention, described
 from transformer.layout import Scale
 from transformer.report.figures import COLORS
@@ -51,7 +50,7 @@ class Trial:
         """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
         translator, how = self.translator, self.experiment.preparation
         line = text.replace("\r", " ").replace("\n", " ")
-        words, most = count_words(translator.source.tokenize(line), how), how.max_words
+        words, most = translator.source.count_words(translator.source.tokenize(line)), how.max_words
         if not 0 < words <= most:
             raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
         if (tokens := len(translator.encode([line])[0])) > LONGEST:

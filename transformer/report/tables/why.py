@@ -15,7 +15,7 @@ import pandas as pd
 
 from transformer.config.experiment import load
 from transformer.data.corpus import Subwords
-from transformer.data.tokenization import Moses
+from transformer.data.tokenization import Tokenizer
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, read_scores
 from transformer.layout import Run
@@ -131,11 +131,11 @@ def _of_other_system(path: str | Path) -> list[dict]:
 def _of_own_text(base: _Configured, run: Run, subsets: list[dict]) -> list[dict]:
     """Score subwords of the runs' own vocabulary, and the test set's parts."""
     experiment, vocabulary = load(run.experiment), Subwords(run.vocabulary)
-    moses = Moses(experiment.target, experiment.preparation)
+    tokenizer = Tokenizer(experiment.target, experiment.preparation)
 
     def unjoined(hypotheses: list[str]) -> float:
         """Score ids of subwords, without EOS, in place of words."""
-        sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
+        sides = ([tokenizer.tokenize(line) for line in side] for side in (hypotheses, base.references))
         return _of_words(*([" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides))
 
     rows = [base.row("scoring", "subwords not joined, on both sides", [unjoined(side) for side in base.hypotheses])]
