@@ -31,7 +31,7 @@ _MODULES = {  # the subcommands, each a function of its module
     "analyse": ("analyse", "attend"),
     "results": ("explain", "record"),
     "plan": ("plan",),
-    "doctor": ("doctor", "doctor_node"),
+    "doctor": ("doctor",),
 }
 COMMANDS = {
     name.replace("_", "-"): f"transformer.commands.{module}:{name}"
