@@ -12,7 +12,7 @@
     storage/             files, JSON and YAML records, checksums, provenance
     commands/            the subcommands
 
-layout.py names all files; device.py and process.py are GPUs, processes and signals; doctor.py checks a machine.
+layout.py names all files; device.py and process.py are GPUs, processes and signals.
 `python -m transformer` lists the commands. From Python, `load` opens a trained model.
 """
 

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 import cyclopts
 from cyclopts import Parameter
 
-from transformer.process import manners
+from transformer.process import clean_exit
 from transformer.storage.files import InputError, out_of_memory, reason
 from transformer.storage.provenance import identity
 
@@ -31,7 +31,7 @@ _MODULES = {  # the subcommands, each a function of its module
     "analyse": ("analyse", "attend"),
     "results": ("explain", "record"),
     "plan": ("plan",),
-    "doctor": ("doctor", "doctor_node"),
+    "doctor": ("doctor",),
 }
 COMMANDS = {
     name.replace("_", "-"): f"transformer.commands.{module}:{name}"
@@ -44,6 +44,7 @@ app = cyclopts.App(
     help="The Transformer of “Attention Is All You Need”, from corpora to tables.",
     version=identity,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # process.clean_exit handles it
     # A list takes all words up to the next option; no boolean has a --no- form.
     default_parameter=Parameter(consume_multiple=True, negative=""),
 )
@@ -51,14 +52,16 @@ for name, place in COMMANDS.items():
     app.command(place, name=name)
 
 
-# PyTorch makes 170,000 objects, which stay, and yet the collector would go through them again and again, while they are
-# made and at the end: most of a second of a processor for each job.
-gc.set_threshold(20_000)
-atexit.register(gc.freeze)
+def _collect_rarely() -> None:
+    """Let the garbage collector run less often, which saves each job almost a second of a processor."""
+    # PyTorch makes 170,000 objects that stay. The collector would visit them while they are made and at the end.
+    gc.set_threshold(20_000)
+    atexit.register(gc.freeze)
 
 
 def main(argv: Iterable[str] | None = None) -> None:
     """Run one subcommand; without one, list them. Exits with 2 on a bad command line, else with 1."""
+    _collect_rarely()
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("-h", "--help"):
         print("usage: python -m transformer COMMAND [--help] ...\n       python -m transformer --version\n")
@@ -79,7 +82,7 @@ def main(argv: Iterable[str] | None = None) -> None:
 
 
 def program() -> None:
-    with manners(" ".join(["transformer", *sys.argv[1:2]])):
+    with clean_exit(" ".join(["transformer", *sys.argv[1:2]])):
         main()
 
 
@@ -115,6 +118,7 @@ def _extra(package: str) -> str:
 @contextmanager
 def job(name: str, log: str) -> Iterator[None]:
     """Run the body of one of Snakemake's scripts: messages and errors go to standard error and to the job's log."""
+    _collect_rarely()
     handlers = [logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")]
     logging.basicConfig(format="%(message)s", handlers=handlers, force=True)
     logging.getLogger("transformer").setLevel(logging.INFO)

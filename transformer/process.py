@@ -1,6 +1,8 @@
-"""This process and the system: signals, standard streams, memory limits, locks of files. No torch here."""
+"""This process and the system: signals, standard streams, memory limits, file locks. Imports no PyTorch.
 
-import fcntl
+Other systems than Unix can import this module, as they can translate, too.
+"""
+
 import os
 import signal
 import sys
@@ -14,26 +16,23 @@ from transformer.storage.files import InputError
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 # The signals that batch systems, terminals and people send to a training, such as Slurm's --signal=USR1@120.
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-EXIT_INTERRUPTED = os.EX_TEMPFAIL  # 75, "try again": everything is saved, the same command goes on from there
-
-
-class _Ended(BaseException):
-    """A signal has asked this process to end: no Exception, so that what handles errors lets it pass."""
+_STOPPING = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2")
+STOPPING = tuple(signal.Signals[name] for name in _STOPPING if hasattr(signal, name))
+EXIT_INTERRUPTED = 75  # the system's EX_TEMPFAIL: the state is saved, and the same command resumes the training
 
 
 class Interrupted(Exception):
-    """A training ended early because it was asked to; its state is saved."""
+    """The end of a training that was asked to stop; its state is saved."""
 
 
 def processors() -> int:
-    """Return how many processors this process may use: all of them on macOS, which does not say."""
+    """Return the number of processors that this process may use: on macOS, which has no such limit, all."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def _handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
-    """Handle these signals so, and after the block as before."""
+    """Handle these signals with `handler` in the block."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
@@ -44,7 +43,7 @@ def _handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
 
 @contextmanager
 def blocked(number: int) -> Iterator[None]:
-    """Receive a signal only after the block; a process that is started in it never receives it."""
+    """Receive a signal after the block only. A process that starts in the block never receives it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
     try:
         yield
@@ -53,65 +52,65 @@ def blocked(number: int) -> Iterator[None]:
 
 
 class StopSignals(ExitStack):
-    """A context in which the signals in STOPPING end nothing: `received` names the first, for a loop to look at."""
+    """A context in which the signals in STOPPING end nothing. A loop reads the first one's name from `received`."""
 
     received: str | None = None
 
     def __enter__(self) -> Self:
-        # A signal that is ignored stays ignored: `nohup` wants that.
+        # An ignored signal stays ignored, for `nohup`.
         watched = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]
-        self.enter_context(_handled(watched, self.note))
+        self.enter_context(_handled(watched, self._note))
         return self
 
-    def note(self, number: int, frame: FrameType | None) -> None:
-        # Later ones change nothing: Ctrl-C reaches a job twice, from the terminal and from Snakemake.
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        # Later signals change nothing: Ctrl-C reaches a job twice, from the terminal and from Snakemake.
         self.received = self.received or signal.Signals(number).name
 
 
 @contextmanager
-def manners(program: str) -> Iterator[None]:
-    """Run `program`'s main function in this context.
+def clean_exit(program: str) -> Iterator[None]:
+    """Run a program's main function, and end it with a shell's exit code and no traceback.
 
-    Ctrl-C and TERM end it with one line and a shell's exit code, 130 or 143, a reader that has left (`| head`) silently
-    with 141. Other output that cannot be written is an error of one line.
+    Ctrl-C exits with 130 and TERM with 143, after one line. A closed pipe (`| head`) exits silently with 141. Other
+    output that cannot be written is an error of one line.
     """
-    # Python leaves closed streams out; the next file that is opened would get such a stream's number.
+    # Python replaces closed streams by None; the next file that is opened would get such a stream's number.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stdout.reconfigure(errors="backslashreplace")
     for number in _ENDING:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` and a shell's background want it
-            signal.signal(number, _end)
+        if signal.getsignal(number) != signal.SIG_IGN:  # `nohup` and a shell's background jobs ignore Ctrl-C
+            signal.signal(number, _interrupt)
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
     except OSError as error:
-        # What is left to write must not fail when the interpreter ends.
+        # The interpreter flushes standard output once more at its end, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
-    except _Ended as ended:
-        number = ended.args[0]
+    except KeyboardInterrupt as interrupt:
+        number = interrupt.args[0] if interrupt.args else signal.SIGINT
         print(f"{program}: ended by {signal.Signals(number).name}", file=sys.stderr)
         sys.exit(128 + number)
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    """Raise _Ended; nothing is printed here, as the signal may come while something is."""
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    """Raise Python's KeyboardInterrupt, for TERM as well as for Ctrl-C."""
     for each in _ENDING:
-        signal.signal(each, signal.SIG_IGN)  # while files are removed: Ctrl-C reaches a job twice
-    raise _Ended(number)
+        signal.signal(each, signal.SIG_IGN)  # Ctrl-C reaches a job twice, and must not interrupt the removal of files
+    raise KeyboardInterrupt(number)
 
 
 def at_once() -> AbstractContextManager[None]:
-    """Let these signals end the process at once: a long native call answers none. Nothing in it needs cleaning."""
+    """Let Ctrl-C and TERM end the process at once, for a long native call that leaves nothing to clean up."""
     return _handled([number for number in _ENDING if callable(signal.getsignal(number))], signal.SIG_DFL)
 
 
 def memory_limits() -> list[int]:
-    """Return the memory limits in bytes of this process's control group and its parents: a container's, a job's."""
+    """Return the memory limits, in bytes, of this process's control group and its parents, such as a container's."""
     own = Path("/proc/self/cgroup")
     groups = [line.split("::")[1] for line in own.read_text().splitlines() if "::" in line] if own.exists() else []
     folders = [folder for group in groups for folder in (Path(group), *Path(group).parents)]
@@ -122,6 +121,8 @@ def memory_limits() -> list[int]:
 
 def take_lock(file: IO) -> bool:
     """Try to lock a file; return whether that worked. Raises InputError on a file system without locks."""
+    import fcntl  # Unix only
+
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

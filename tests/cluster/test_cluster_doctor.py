@@ -50,9 +50,9 @@ def test_a_profile_that_fits_and_gpus_that_torch_does_not_see(cluster, project):
     lines = doctor(cluster, project, train=TWO_NODES)
     assert [line for line in lines if line.startswith(("warning", "error")) and "GPUs" not in line] == []
     assert has_line(lines, r"error +probe of gpu: GPUs: 2 expected, PyTorch sees 0: .+\. Fix: .+\.")
-    assert has_line(lines, r"ok +partition gpu for train: takes such a job")
-    assert has_line(lines, r"ok +probe of cpu: node cpu1: sees the login node's files\.")
-    assert has_line(lines, r"ok +probe of cpu: packages: \d+ packages as in requirements.lock\.")
+    assert has_line(lines, r"ok +partition gpu for train, train_parser: has what such a job asks for\.")
+    assert has_line(lines, r"ok +probe of gpu: packages: \d+ packages as in requirements.lock\.")
+    assert has_line(lines, r"ok +probe of gpu: folder results: ")
     assert list(project.glob(".doctor*")) == []
     cluster.wait_until_idle()
 
@@ -64,9 +64,7 @@ def test_what_the_cluster_does_not_have(cluster, project):
         "long": {"runtime": "3d"},
         "stranger": {"slurm_account": "wrong"},
         "train": {"gpu": 8},
-        "train_parser": {"gpu": 3, "nodes": 3},  # there are two such nodes
         "large": {"mem_mb": 17000},
-        "parse": {"gpu_model": "h100"},
     }
     lines = doctor(cluster, project, "--no-probe", **rules)
     expected = [
@@ -74,21 +72,19 @@ def test_what_the_cluster_does_not_have(cluster, project):
         r"error +partition fast for nowhere: there is none .* Fix: slurm_partition in the profile: one of cpu, ",
         r"error +partition cpu for long: 4320 minutes for a node, the limit is 60\. Fix: at most 60 in the profile",
         r"error +partition gpu for train: 8 GPUs for a node, the limit is 2\. Fix: at most 2 in the profile",
-        r"error +partition gpu for train_parser: Slurm refuses such a job: ",
         r"error +partition cpu for large: 17000 MB for a node, the limit is 16000\. Fix: at most 16000",
-        r"error +partition gpu for parse: Slurm refuses such a job: ",
     ]
     assert [pattern for pattern in expected if not has_line(lines, pattern)] == []
     assert sum(line.startswith(("warning", "error")) for line in lines) == len(expected)
 
 
-def test_without_accounting_and_a_node_that_is_not_free(plain_cluster, project):
+def test_without_accounting_and_nodes_that_are_not_free(plain_cluster, project):
     """The probe does not start in time, and is withdrawn."""
-    with plain_cluster.popen("srun", "--partition=cpu", "--exclusive", "sleep", "600"):
+    with plain_cluster.popen("srun", "--partition=gpu", "--nodes=2", "--exclusive", "sleep", "600"):
         lines = doctor(plain_cluster, project, "--patience", "5")
         queue = plain_cluster.run("squeue", "--noheader", "--format=%j", timeout=20).stdout.split()
         plain_cluster.clear()
-    assert has_line(lines, r"error +probe of cpu: did not run: .*\. Fix: .*--patience")
+    assert has_line(lines, r"error +probe of gpu: did not run: .*\. Fix: .*--patience")
     assert queue == ["sleep"]
 
 

@@ -77,7 +77,7 @@ def test_workers_end_with_a_job_that_is_killed(tokenizing, number, code):
 
 
 WRITING = """import io, os, signal, sys
-from transformer.process import manners
+from transformer.process import clean_exit
 
 class Errors(io.RawIOBase):
     def writable(self):
@@ -88,7 +88,7 @@ class Errors(io.RawIOBase):
         return os.write(2, data)
 
 sys.stderr = io.TextIOWrapper(io.BufferedWriter(Errors()), write_through=True)
-with manners("program"):
+with clean_exit("program"):
     print("text", file=sys.stderr, flush=True)
 """
 
@@ -102,11 +102,11 @@ def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
     """SentencePiece answers none for as long as it learns: minutes, or hours."""
     program = (
         "import os, signal, sys\n"
-        "from transformer.process import manners\n"
+        "from transformer.process import clean_exit\n"
         "from transformer.data import corpus\n"
         "def train(**_): os.kill(os.getpid(), signal.SIGTERM); print('still here', file=sys.stderr)\n"
         "corpus.sentencepiece.SentencePieceTrainer.train = train\n"
-        "with manners('test'): corpus.learn([], 10, 10, 'model')"
+        "with clean_exit('test'): corpus.learn([], 10, 10, 'model')"
     )
     ended = subprocess.run([sys.executable, "-c", program], env=PROCESSOR, capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, b"")
@@ -116,8 +116,8 @@ def test_a_second_signal_waits_for_files_to_be_removed(tmp_path):
     program = (
         "import os, signal, sys\n"
         "from transformer.storage.files import replacing\n"
-        "from transformer.process import manners\n"
-        "with manners('test'), replacing(sys.argv[1]) as file:\n"
+        "from transformer.process import clean_exit\n"
+        "with clean_exit('test'), replacing(sys.argv[1]) as file:\n"
         "    try: os.kill(os.getpid(), signal.SIGINT)\n"
         "    finally: os.kill(os.getpid(), signal.SIGINT)\n"
     )

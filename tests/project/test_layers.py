@@ -20,7 +20,7 @@ LAYERS = (  # lowest first; a new package must be placed
     ("translation",),
     ("parsing", "training"),
     ("evaluation",),
-    ("report", "doctor"),
+    ("report",),
     ("commands",),
     ("__main__",),
 )

@@ -16,7 +16,7 @@ import torch
 from transformer import cli
 from transformer.commands import train
 from transformer.data.corpus import TokenArray
-from transformer.process import manners
+from transformer.process import clean_exit
 from transformer.training.batches import ParallelText
 from transformer.training.loop import TrainingRun
 
@@ -63,5 +63,5 @@ if __name__ == "__main__":
         return update(run, *batch)
 
     TrainingRun.update = struck
-    with manners("transformer"):
+    with clean_exit("transformer"):
         cli.main(["train", *arguments])

@@ -1,30 +1,58 @@
-"""The commands `doctor` and `doctor-node`: what is wrong with a machine or a Slurm cluster, before a long run."""
+"""The command `doctor`: what would break a long run on this machine, or on a Slurm cluster."""
 
 import getpass
 import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, starmap
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
-from cyclopts.types import NonNegativeInt, PositiveInt
+import requests
+import torch
+from cyclopts.types import PositiveInt
 
-from transformer import doctor as machine
+from transformer.commands.plan import array_bytes, planned_runs, run_bytes, text_bytes
 from transformer.config import settings
-from transformer.config.scales import training_threads
-from transformer.doctor import LEVELS, Finding, error, ok, trial
-from transformer.storage.files import InputError
+from transformer.config.schema import Config, Download
+from transformer.device import DRIVER, given_gpu, reason_unusable
+from transformer.layout import RESOURCES
+from transformer.pipeline.scale import Pipeline
+from transformer.process import take_lock
+from transformer.storage.files import InputError, origin, replacing
 from transformer.storage.reading import read_yaml
 
+_LEVELS = ("ok", "warning", "error")  # a run may be slow or fail after a warning; after an error it fails
+_ANSWER_SECONDS = 10.0  # for a server
 _SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # of Snakemake's units of runtime
-Job = dict[str, Any]  # options of sbatch; time in minutes, mem in MB
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """One of _LEVELS, the subject of the check, its state, and how to fix it."""
+
+    level: str
+    subject: str
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        fix = f" Fix: {self.fix}." if self.fix else ""
+        return f"{self.level:7} " + " ".join(f"{self.subject}: {self.message}.{fix}".split())
+
+
+_ok, _error = partial(_Finding, "ok"), partial(_Finding, "error")
 
 
 def doctor(
@@ -37,8 +65,8 @@ def doctor(
 ) -> None:
     """Check a machine, and a Slurm cluster, for what breaks long runs.
 
-    Each line is a finding: ok, a warning or an error, with its fix. With a profile it also checks that the
-    cluster has what the profile asks for, and runs a short job in each partition. Exits with 1 if there is an error.
+    Each line is a finding: ok, a warning or an error, with its fix. With a profile it also checks that each
+    partition's nodes have what the profile asks for, and runs a short job. Exits with 1 if there is an error.
 
     python -m transformer doctor --config scale=paper --profile profiles/slurm
 
@@ -46,145 +74,241 @@ def doctor(
         profile: The folder of a Snakemake profile for Slurm, such as profiles/slurm.
         config: KEY=VALUE, as Snakemake's.
         configfile: YAML files, as Snakemake's.
-        no_probe: Run no jobs on the cluster.
-        patience: Seconds that such a job may wait for a node.
+        no_probe: Run no job on the cluster.
+        patience: Seconds that this job may wait for a node.
     """
     read, counts = settings.read(configfile or [], config or []), Counter()
-    results = None if no_probe else Path(read["results"])
-    jobs = read_profile(profile, memory_of_rules(profile, settings.options(configfile, config))) if profile else {}
-    cluster = check_cluster(jobs, patience, results) if profile else ()
-    folders = starmap(machine.check_folder, machine.needed_space(read).items())
-    here = [machine.check_packages()], machine.check_gpus(), folders, machine.check_downloads(read)
-    for finding in chain(*here, cluster):
+    results = None if no_probe else Path(read.results)
+    cluster = _check_cluster(_read_profile(profile), patience, results) if profile else ()
+    folders = starmap(_check_folder, _needed_space(read).items())
+    for finding in chain([_check_packages()], _check_gpus(), folders, _check_downloads(read), cluster):
         print(finding, flush=True)
         counts[finding.level] += 1
-    print(", ".join(f"{counts[level]} {level}" for level in LEVELS))
+    print(", ".join(f"{counts[level]} {level}" for level in _LEVELS))
     if counts["error"]:
         sys.exit(1)
 
 
-def doctor_node(place: Path, /, *, gpus: NonNegativeInt) -> None:
-    """Check a cluster's node, as the job of doctor's probe.
-
-    Args:
-        place: A new folder of the login node.
-        gpus: The GPUs that the job asked for.
-    """
-    node = f"node {os.environ.get('SLURMD_NODENAME', socket.gethostname())}"
-    fix = "the project, its environment and results/ on a file system that all nodes have"
-    shared = ok(node, "sees the login node's files")
-    if not place.exists():
-        shared = error(node, "lacks the login node's files", fix)
-    for finding in (shared, machine.check_packages(), *machine.check_gpus(gpus), machine.check_folder(place.parent)):
-        print(finding, flush=True)
+# This machine.
 
 
-def check_cluster(jobs: dict[str, Job], patience: int, results: Path | None) -> Iterator[Finding]:
-    """Check that the cluster takes each rule's jobs, and run probes that see `results`, if given."""
-    needed = ("sbatch", "srun", "scontrol", "scancel", "sinfo", "sacctmgr")
-    if absent := [name for name in needed if not shutil.which(name)]:
-        yield error("Slurm", f"no {', '.join(absent)} on PATH", "run on a login node; module load slurm")
-        return
-    answer = ask("scontrol", "ping")
-    if " UP" not in answer.stdout:
-        fix = "wait, or tell who runs the cluster; SLURM_CONF if there are several clusters"
-        yield error("Slurm", f"the controller does not answer: {_complaint(answer)}", fix)
-        return
-    yield ok("Slurm", "the controller answers")
-    own = ask("sacctmgr", "-nPs", "list", "user", getpass.getuser(), "format=account").stdout.split()
-    for account in sorted({job["account"] for job in jobs.values() if "account" in job}):
-        if own and account.lower() not in own:
-            fix = f"slurm_account in the profile: one of {', '.join(sorted(set(own)))}"
-            yield error(f"account {account}", "not one of yours: Snakemake hangs without a word", fix)
-    partitions, alike, fitting = read_partitions(), {}, []
-    for rule, job in jobs.items():
-        alike.setdefault(tuple(job.items()), []).append(rule)
-    for items, rules in alike.items():
-        job = dict(items)
-        finding = _check_job(f"partition {job.get('partition', '(default)')} for {', '.join(rules)}", job, partitions)
-        yield finding
-        if finding.level != "error":
-            fitting.append(job)
-    if results:
-        fitting.sort(key=lambda job: ("gpus-per-node" in job, job["cpus-per-task"]))
-        for job in {job.get("partition"): job for job in fitting}.values():  # the largest of each partition
-            yield from probe(job, patience, results)
+def _check_packages(lock: Path = Path("requirements.lock")) -> _Finding:
+    """Compare the installed packages with requirements.lock."""
+    level, others, lines = "warning", [], lock.read_text(encoding="utf-8").splitlines()
+    pinned = [line.split("==") for line in lines if line and not line.startswith("#")]
+    for name, expected in pinned:
+        try:
+            found = version(name).partition("+")[0]  # without a build's suffix such as +cpu
+        except PackageNotFoundError:
+            level, found = "error", "missing"
+        if found != expected:
+            others.append(f"{name} {found}, not {expected}")
+    if not others:
+        return _ok("packages", f"{len(pinned)} packages as in {lock.name}")
+    message = f"{len(others)} of {len(pinned)} differ from {lock.name}, such as {'; '.join(others[:5])}"
+    return _Finding(level, "packages", message, "python -m pip install -r requirements.lock, as `make` does")
 
 
-def memory_of_rules(profile: Path, options: list[str]) -> dict[str, int]:
-    """Return the most MB that a job of each rule asks for, by a dry run. Raises InputError if that fails."""
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "--forceall", "--cores=999"]
-    command += [f"--workflow-profile={profile}", *options]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode:
-        last = (run.stderr or run.stdout).strip().rpartition("\n")[2]
-        raise InputError(f"{shlex.join(command[2:])} failed: {last}")
-    found = re.findall(r"^ *rule (\w+):\n(?: .*\n)*? +resources: .*?mem_mb=(\d+)", run.stdout, re.MULTILINE)
-    if not found:
-        raise InputError(f"{shlex.join(command[2:])}: expected jobs with mem_mb, found none")
-    return {rule: int(mb) for rule, mb in sorted(found, key=lambda one: int(one[1]))}  # of equal rules the largest
+def _check_gpus(asked: int | None = None) -> Iterator[_Finding]:
+    """Check that PyTorch sees any GPU of this machine, or those that a job asked for, and that each computes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    expected = int(given_gpu() is not None) if asked is None else asked
+    if seen < expected:
+        reason, fix = reason_unusable([str(message.message) for message in caught])
+        yield _error("GPUs", f"{expected} expected, PyTorch sees {seen}: {reason}", fix)
+    elif not seen:
+        yield _ok("GPUs", "none; trainings run on the processor")
+    yield from map(_check_gpu, range(seen))
 
 
-def read_profile(folder: Path, memory: Mapping[str, int]) -> dict[str, Job]:
-    """Read what the rules of a profile ask for, and `memory`, MB; those that it does not name are "default"."""
+def _check_gpu(number: int) -> _Finding:
+    subject, device = f"GPU {number}", torch.device("cuda", number)
+    try:
+        x = torch.ones(64, 64, device=device)
+        torch.testing.assert_close(x @ x, 64 * x)
+        free, total = torch.cuda.mem_get_info(device)
+    except (RuntimeError, AssertionError) as failure:
+        return _error(subject, origin(failure), DRIVER)
+    about = f"{torch.cuda.get_device_name(device)}, {_gib(free)} of {_gib(total)} free"
+    try:
+        torch.compile(torch.square)(x)
+    except Exception as failure:  # Dynamo, Inductor, Triton and the C compiler raise their own kinds
+        fix = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
+        message = f"{about}: cannot compile, trainings are slower: {origin(failure)}"
+        return _Finding("warning", subject, message, fix)
+    return _ok(subject, f"{about}, computes and compiles")
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder if it exists, else the nearest parent that does."""
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+
+
+def _trial(folder: Path) -> TemporaryDirectory:
+    """Return a temporary folder in `folder`, or in the nearest parent that exists."""
+    return TemporaryDirectory(dir=_existing(folder), prefix=".doctor-", ignore_cleanup_errors=True)
+
+
+def _check_folder(folder: Path, needed: int = 0) -> _Finding:
+    """Check that `needed` bytes are free, and that files can be written, replaced and locked."""
+    subject, needed = f"folder {folder}", max(2**30, needed)
+    try:
+        with _trial(folder) as place, open(Path(place, "file"), "a+") as file:
+            take_lock(file)
+            with replacing(Path(place, "file")) as other:
+                other.write("new")
+    except (OSError, InputError) as failure:
+        fix = f"make it writable, or make {folder} a link to a folder that is"
+        return _error(subject, f"cannot be written: {failure}", fix)
+    if (free := shutil.disk_usage(_existing(folder)).free) < needed:
+        fix = f"free space, or make {folder} a link to a larger disk; `python -m transformer plan` lists the needs"
+        return _error(subject, f"{_gib(free)} free, {_gib(needed)} needed", fix)
+    return _ok(subject, f"{_gib(free)} free; files can be written, replaced and locked")
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:,.1f} GiB"
+
+
+def _needed_space(config: Config) -> dict[Path, int]:
+    """Return the bytes that the scale still needs in results/ and resources/; all in results/ if they share a disk."""
+    pipeline, folder = Pipeline(config), Path(config.results)
+    runs = planned_runs(pipeline)
+    tasks = {run.task for run in runs}
+    texts = text_bytes(pipeline, tasks, RESOURCES.corpus("any", "en").parent)
+    archives = sum(entry.size or 0 for entry in _missing_downloads(config).values())
+    here = [path.stat(follow_symlinks=False) for path in pipeline.files.folder.rglob("*") if path.is_file()]
+    used = sum({file.st_ino: file.st_size for file in here}.values())  # a file with two names counts once
+    results = max(0, array_bytes(pipeline, tasks) + sum(map(run_bytes, runs.values())) - used)
+    if _existing(folder).stat().st_dev == _existing(RESOURCES.folder).stat().st_dev:
+        return {folder: results + archives + texts, RESOURCES.folder: 0}
+    return {folder: results, RESOURCES.folder: archives + texts}
+
+
+def _missing_downloads(config: Config) -> dict[str, Download]:
+    """Return the downloads that the scale needs and lacks, by name."""
+    pipeline = Pipeline(config)
+    needed = pipeline.downloads(pipeline.tasks)
+    return {name: download for name, download in needed.items() if not RESOURCES.download(name).exists()}
+
+
+def _check_downloads(config: Config) -> Iterator[_Finding]:
+    """Check that a server or the mirror has each missing download."""
+    needed = _missing_downloads(config)
+    with ThreadPoolExecutor(16) as pool:
+        problems = dict(zip(needed, pool.map(partial(_refusal, mirror=config.mirror), needed.values()), strict=True))
+    fix = "a way to the network, or copy the file to <DIR>/<host>/<path> of an address and give --config mirror=<DIR>"
+    for name, problem in problems.items():
+        if problem:
+            yield _error("downloads", f"{name}: {problem}", fix)
+    if not any(problems.values()):
+        yield _ok("downloads", f"{len(needed)} files are missing, and can be had")
+
+
+def _refusal(entry: Download, mirror: str) -> str | None:
+    """Return the reason that no address or mirror has a download; None if one does."""
+    for url in (url for edition in [entry, *(entry.alternatives or [])] for url in edition.urls):
+        if mirror:
+            file = Path(mirror, *url.split("/")[2:])
+            problem = None if file.is_file() else f"no file {file}"
+        else:
+            try:
+                response = requests.head(url, timeout=_ANSWER_SECONDS, allow_redirects=True)
+                refused = response.status_code >= 400 and response.status_code != 405  # 405: it only refuses HEAD
+                problem = f"{url}: HTTP {response.status_code} {response.reason}" if refused else None
+            except requests.RequestException as failure:
+                problem = f"{url}: {origin(failure)}"
+        if problem is None:
+            return None
+    return problem
+
+
+# A Slurm cluster.
+
+
+class _Job(NamedTuple):
+    """What a rule's job asks for; numbers are of each node, and 0 if they are not known."""
+
+    partition: str  # "" is the default one
+    account: str
+    options: tuple[str, ...]  # further options of srun, which choose nodes
+    minutes: int
+    GPUs: int
+    CPUs: int
+    MB: int
+
+
+def _read_profile(folder: Path) -> dict[str, _Job]:
+    """Read the jobs of the rules that a profile names, and of the others as "default"."""
     path = folder / "profile.yaml"  # which Snakemake prefers
     profile = read_yaml(path if path.exists() else folder / "config.yaml")
     if profile.get("executor") != "slurm":
         raise InputError(f"{folder}: expected a profile with executor: slurm")
     default, own, threads = (profile.get(key, {}) for key in ("default-resources", "set-resources", "set-threads"))
-    others = max((mb for rule, mb in memory.items() if rule not in {**own, **threads}), default=0)
-    asked = {rule: {"mem_mb": memory.get(rule)} | default | own.get(rule, {}) for rule in {**own, **threads}}
-    named = {rule: _read_job(rule, resources, threads.get(rule)) for rule, resources in asked.items()}
-    return {"default": _read_job("default", {"mem_mb": others} | default, None)} | named
+    rules = ["default", *dict.fromkeys([*own, *threads])]
+    return {rule: _read_job({"cpus_per_task": threads.get(rule)} | default | own.get(rule, {})) for rule in rules}
 
 
-def _read_job(rule: str, resources: dict, threads: Any) -> Job:
-    """Return one rule's options. threads: what set-threads has for it."""
-    nodes = whole(resources.get("nodes")) or 1
-    gpus = count_gpus(str(resources.get("gres", ""))) or -(-whole(resources.get("gpu")) // nodes)
+def _read_job(resources: dict[str, Any]) -> _Job:
+    """Return the job with a rule's resources; expressions among them count as not known."""
+    nodes, gpu, cpus, memory = (
+        int(resources[key]) if str(resources.get(key)).isdecimal() else 0
+        for key in ("nodes", "gpu", "cpus_per_task", "mem_mb")
+    )
+    gpus = _count_gpus(str(resources.get("gres", ""))) or -(-gpu // max(1, nodes))
+    runtime = re.fullmatch(r"(\d+)\s*([smhdw]?)", str(resources.get("runtime")))
+    minutes = int(runtime[1]) * _SECONDS[runtime[2]] // 60 if runtime else 0
     extra = shlex.split(str(resources.get("slurm_extra", "")).strip("'"))
-    said = resources | dict(word.lstrip("-").split("=", 1) for word in extra if "=" in word)
-    runtime = re.fullmatch(r"(\d+)\s*([smhdw]?)", str(resources.get("runtime")))  # None for an expression
-    of_gpus = training_threads(resources) if rule in ("train", "train_parser") else None
-    options = {
-        "partition": resources.get("slurm_partition"),
-        "account": resources.get("slurm_account"),
-        "time": int(runtime[1]) * _SECONDS[runtime[2]] // 60 if runtime else 0,
-        "mem": whole(resources.get("mem_mb")),
-        "nodes": nodes,
-        "ntasks": nodes,
-        "cpus-per-task": whole(resources.get("cpus_per_task")) or whole(threads) or of_gpus or 1,
-        "gpus-per-node": gpus and ":".join([*filter(None, [resources.get("gpu_model")]), str(gpus)]),
-        **{key: said.get(key) for key in ("constraint", "qos", "reservation")},
-    }
-    return {key: value for key, value in options.items() if value}
+    given = resources | dict(word.lstrip("-").split("=", 1) for word in extra if "=" in word)
+    options = [f"--{key}={given[key]}" for key in ("constraint", "qos", "reservation") if given.get(key)]
+    if gpus:
+        options.append(f"--gpus-per-node={':'.join([*filter(None, [resources.get('gpu_model')]), str(gpus)])}")
+    partition, account = (resources.get(f"slurm_{key}", "") for key in ("partition", "account"))
+    return _Job(partition, account, tuple(options), minutes, gpus, cpus, memory)
 
 
-def whole(value: Any) -> int:
-    """Return a plain number; 0 for nothing and for an expression."""
-    return int(value) if str(value).isdecimal() else 0
+def _count_gpus(gres: str) -> int:
+    """Count the GPUs of generic resources, such as gpu:h200:8(S:0-1) or gpu:2."""
+    return sum(int(count or 1) for count in re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", gres))
 
 
-def slurm_minutes(limit: str) -> float:
+def _read_minutes(limit: str) -> float:
     """Return the minutes of a limit as sinfo prints it: infinite, or [days-][hours:]minutes:seconds."""
     numbers = [float(number) for number in re.split("[-:]", limit.replace("infinite", "inf:0"))]
     return sum(number * unit for number, unit in zip(reversed(numbers), (1 / 60, 1, 60, 24 * 60), strict=False))
 
 
-def count_gpus(gres: str) -> int:
-    """Count the GPUs of generic resources, such as gpu:h200:8(S:0-1) or gpu:2."""
-    return sum(int(count or 1) for count in re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", gres))
+def _check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) -> Iterator[_Finding]:
+    """Check for what keeps jobs waiting for ever. Run a probe as well if `results` is given."""
+    if absent := [name for name in ("sinfo", "srun", "sacctmgr") if not shutil.which(name)]:
+        yield _error("Slurm", f"no {', '.join(absent)} on PATH", "run on a login node; module load slurm")
+        return
+    answer = _ask("sinfo", "--all", "--Node", "--noheader", "--format=%P|%l|%c|%m|%G")
+    if answer.returncode:
+        fix = "wait, or tell who runs the cluster; SLURM_CONF if there are several clusters"
+        yield _error("Slurm", f"the controller does not answer: {_complaint(answer)}", fix)
+        return
+    yield _ok("Slurm", "the controller answers")
+    own = _ask("sacctmgr", "-nPs", "list", "user", getpass.getuser(), "format=account").stdout.split()
+    for account in sorted({job.account for job in jobs.values() if job.account}):
+        if own and account.lower() not in own:
+            fix = f"slurm_account in the profile: one of {', '.join(sorted(set(own)))}"
+            yield _error(f"account {account}", "not one of yours: Snakemake hangs without a word", fix)
+    partitions = _read_partitions(answer.stdout)
+    rules = {job: [rule for rule in jobs if jobs[rule] == job] for job in jobs.values()}
+    findings = {job: _check_job(job, rules[job], partitions) for job in rules}
+    yield from findings.values()
+    fitting = [job for job, finding in findings.items() if finding.level == "ok"]
+    if results and fitting:
+        yield from _probe(max(fitting, key=lambda job: job.GPUs), patience, results)
 
 
-def ask(program: str, *words: str, job: Job | None = None, seconds: float = 30) -> subprocess.CompletedProcess:
-    """Run a command of Slurm, outside of any job that doctor itself runs in. The exit code is 1 without an answer."""
-    command = [program, *(f"--{key}={value}" for key, value in (job or {}).items()), *words]
+def _ask(*command: str) -> subprocess.CompletedProcess:
+    """Run a command of Slurm, outside of any job that doctor itself runs in."""
     env = {key: value for key, value in os.environ.items() if key == "SLURM_CONF" or not key.startswith("SLURM_")}
-    options = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "env": env}
-    try:
-        return subprocess.run(command, timeout=seconds, **options)
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"no answer within {seconds:g} s")
+    return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=env)
 
 
 def _complaint(result: subprocess.CompletedProcess) -> str:
@@ -193,48 +317,47 @@ def _complaint(result: subprocess.CompletedProcess) -> str:
     return [f"exit code {result.returncode}", *lines][-1].strip()
 
 
-def read_partitions() -> dict[str, dict[str, float]]:
-    """Ask for each partition's limit in minutes and the most that one of its nodes has; "" is the default partition."""
+def _read_partitions(nodes: str) -> dict[str, dict[str, float]]:
+    """Return each partition's limits: minutes, and the most of one of its nodes; "" is the default partition."""
     partitions = {}
-    for line in ask("sinfo", "--all", "--Node", "--noheader", "--format=%P|%l|%c|%m|%G").stdout.splitlines():
+    for line in nodes.splitlines():
         name, limit, cpus, memory, gres = line.split("|")
-        node = {"minutes": slurm_minutes(limit), "GPUs": count_gpus(gres), "CPUs": int(cpus), "MB": int(memory)}
+        node = {"minutes": _read_minutes(limit), "GPUs": _count_gpus(gres), "CPUs": int(cpus), "MB": int(memory)}
         for key in {name.rstrip("*"), "" if name.endswith("*") else name}:
             known = partitions.setdefault(key, node)
             partitions[key] = {unit: max(count, known[unit]) for unit, count in node.items()}
     return partitions
 
 
-def _check_job(subject: str, job: Job, partitions: dict[str, dict[str, float]]) -> Finding:
-    """Compare a job with its partition's limits, then ask Slurm, which knows others, such as those of accounts."""
-    limits = partitions.get(job.get("partition", ""))
-    if limits is None:
+def _check_job(job: _Job, rules: list[str], partitions: dict[str, dict[str, float]]) -> _Finding:
+    """Compare the job of these rules with its partition's limits."""
+    subject = f"partition {job.partition or '(default)'} for {', '.join(rules)}"
+    if job.partition not in partitions:
         names = ", ".join(sorted(partitions.keys() - {""}))
-        return error(subject, "there is none of that name", f"slurm_partition in the profile: one of {names}")
-    gpus = count_gpus(f"gpu:{job.get('gpus-per-node', 0)}")
-    asked = {"minutes": job.get("time", 0), "GPUs": gpus, "CPUs": job["cpus-per-task"], "MB": job.get("mem", 0)}
-    for unit, count in asked.items():
-        if count > limits[unit]:
+        return _error(subject, "there is none of that name", f"slurm_partition in the profile: one of {names}")
+    for unit, limit in partitions[job.partition].items():
+        if (count := getattr(job, unit)) > limit:
             more = "; a longer training goes on in the same job" if unit == "minutes" else ", or another partition"
-            fix = f"at most {limits[unit]:g} in the profile{more}"
-            return error(subject, f"{count} {unit} for a node, the limit is {limits[unit]:g}", fix)
-    answer = ask("sbatch", "--test-only", "--wrap=true", job=job)
-    if answer.returncode:
-        return error(subject, f"Slurm refuses such a job: {_complaint(answer)}", "ask for less, or another partition")
-    return ok(subject, "takes such a job")
+            fix = f"at most {limit:g} in the profile{more}"
+            return _error(subject, f"{count} {unit} for a node, the limit is {limit:g}", fix)
+    return _ok(subject, "has what such a job asks for")
 
 
-def probe(job: Job, patience: int, results: Path) -> Iterator[Finding]:
-    """Run `doctor_node` as a job in a partition."""
-    where = f"probe of {job.get('partition', 'the default partition')}"
-    with trial(results) as place:
-        gpus = count_gpus(f"gpu:{job.get('gpus-per-node', 0)}")
-        program = [sys.executable, "-m", "transformer", "doctor-node", place, f"--gpus={gpus}"]
-        name, small = Path(place).name, {"nodes": 1, "ntasks": 1, "time": 10, "mem": 4000, "immediate": patience}
-        result = ask("srun", *program, job=job | small | {"job-name": name}, seconds=patience + 300)
-        ask("scancel", f"--name={name}")  # one that is still there
-    for level, text in re.findall(rf"^({'|'.join(LEVELS)}) +(.+)\.$", result.stdout, re.MULTILINE):
-        yield Finding(level, where, text)
+def _probe(job: _Job, patience: int, results: Path) -> Iterator[_Finding]:
+    """Run `check_node` as a short job on one node of the job's partition."""
+    where = f"probe of {job.partition or 'the default partition'}"
+    options = {"partition": job.partition, "account": job.account, "ntasks": 1, "time": 10, "mem": 4000}
+    words = [f"--{key}={value}" for key, value in options.items() if value]
+    code = f"from transformer.commands.doctor import check_node; check_node({str(results)!r}, {job.GPUs})"
+    result = _ask("srun", *words, *job.options, f"--immediate={patience}", sys.executable, "-c", code)
+    for level, text in re.findall(rf"^({'|'.join(_LEVELS)}) +(.+)\.$", result.stdout, re.MULTILINE):
+        yield _Finding(level, where, text)
     if result.returncode:
         fix = "what the message asks for; sinfo shows free nodes; --patience SECONDS, or --no-probe"
-        yield error(where, f"did not run: {_complaint(result)}", fix)
+        yield _error(where, f"did not run: {_complaint(result)}", fix)
+
+
+def check_node(results: str, gpus: int) -> None:
+    """Check the node of a job that asked for so many GPUs."""
+    for finding in (_check_packages(), *_check_gpus(gpus), _check_folder(Path(results))):
+        print(finding, flush=True)

@@ -1,6 +1,11 @@
-"""The command `plan`: what a scale costs."""
+"""The command `plan`: what a scale costs before anything starts, in FLOPs, hours, money and disk space."""
 
-from typing import Annotated
+import re
+import time
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeFloat, PositiveInt
@@ -8,13 +13,55 @@ from cyclopts.validators import Number
 from tabulate import tabulate
 
 from transformer.config.experiment import Experiment
-from transformer.config.scales import RunName, downloads_of, sources
+from transformer.config.scales import PARSER, RunName
+from transformer.config.schema import Config, Corpus, ParsingTask, TranslationTask
 from transformer.config.settings import read
-from transformer.model.cost import SENTENCE
-from transformer.pipeline import plan as estimate
+from transformer.model.cost import SENTENCE, planned_flops
 from transformer.pipeline.registry import TABLES, made
-from transformer.pipeline.scale import Pipeline, names
+from transformer.pipeline.scale import Pipeline
 from transformer.process import processors
+from transformer.storage import provenance
+from transformer.storage.files import InputError
+from transformer.storage.records import read_json
+
+_BENCHMARKS = Path("benchmarks/results")  # in the project's folder
+_WEIGHT = 4  # bytes of float32
+_STATE = 3  # the weights and Adam's two moments
+_STATES = 2  # resume states that a run keeps (training/states.py)
+# Rounded up: bytes of a line of WMT's text, of the same line tokenised, and its tokens; text over its archive.
+LINE, _TOKENISED, _TOKENS, _UNPACKED = 180, 200, 30, 3
+_ID, _OFFSET = 2, 8  # bytes in the token arrays (data/corpus.py)
+
+# Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it.
+# From NVIDIA's data sheets: SXM if there are several versions, and half of the figures "with sparsity".
+_GPUS = {
+    "b200": 2250e12,
+    "h200": 989e12,
+    "h100": 989e12,
+    "a100": 312e12,
+    "l40s": 362e12,
+    "a40": 149.7e12,
+    "a10g": 70e12,  # from AWS
+    "l4": 121e12,
+    "v100": 15.7e12,
+}
+# The big model reached this share on one A100: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README:
+# 82,059 tokens a second in mixed precision. Eight A100s reached 42 % in MLPerf v0.7.
+_UTILISATION = 0.33
+# FLOPs of products in the time of one tanh(q + k) of additive attention. The record measured the processor's. A GPU's
+# is an estimate: some 20 times four bytes between its memory and its cores, 70 FLOPs for each byte.
+_ADDITIVE = {"GPU": 6000, "core": 700}
+
+
+class _Speed(NamedTuple):
+    """The speed of a GPU or of a processor core, and its source."""
+
+    unit: str  # GPU or core
+    name: str
+    flops_per_second: float
+    source: str
+    layer_seconds: float = 0.0  # of a layer in a step, besides its FLOPs
+    start_seconds: float = 0.0  # of a training
 
 
 def plan(
@@ -26,72 +73,213 @@ def plan(
     utilisation: Annotated[float, Parameter(validator=Number(gt=0, lte=1))] | None = None,
     price: NonNegativeFloat | None = None,
 ) -> None:
-    """Say what a scale costs before anything starts: hours, money, downloads and disk space.
+    """Estimate what a scale costs before anything starts: hours, money, downloads and disk space.
 
         python -m transformer plan --config scale=paper --gpu h200 --gpus 8
 
     Args:
         config: KEY=VALUE, as Snakemake's
         configfile: YAML files, as Snakemake's
-        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; if not given, this machine is timed
-        gpus: how many there are
+        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; by default, this machine is timed
+        gpus: number of GPUs
         utilisation: share of the GPU's peak
-        price: of a GPU's hour, or a core's; config.yaml's if not given
+        price: of an hour of a GPU or core; by default, config.yaml's
     """
     pipeline = Pipeline(read(configfile or [], config or []))
-    report, runs = pipeline.config["report"], estimate.planned_runs(pipeline)
-    speed = estimate.gpu_speed(gpu.lower(), utilisation) if gpu else own_speed(pipeline, runs)
+    report, runs = pipeline.config.report, planned_runs(pipeline)
+    if gpu:
+        speed = _gpu_speed(gpu.lower(), utilisation)
+    else:
+        speed = _own_speed(runs[pipeline.base()], max(runs.values(), key=lambda run: _step_flops(run) / run.model.N))
     units = processors() if speed.unit == "core" else gpus
-    configured = report[f"{speed.unit.lower()}_hour"]
+    configured = report.core_hour if speed.unit == "core" else report.gpu_hour
     if price is None and configured != "unknown":
         price = configured
     title = f"Scale {pipeline.name} on {units} {speed.name}{'s' if units > 1 else ''}"
     if price is not None:
-        title += f", at {number(price)} {report['currency']} per {speed.unit}-hour"
-    parts = [title, costs(pipeline, runs, speed, price), notes(pipeline, runs, speed, units), disk(pipeline, runs)]
-    print("\n\n".join(parts))
+        title += f", at {_number(price)} {report.currency} per {speed.unit}-hour"
+    sections = [title, _costs(pipeline, runs, speed, price), _notes(pipeline, runs, speed, units)]
+    print("\n\n".join([*sections, _disk(pipeline, runs)]))
 
 
-def own_speed(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> estimate.Speed:
-    """Time a few steps of base, and of the model whose layers have the most FLOPs, on this machine."""
-    from transformer.training.pace import measured  # loads PyTorch
-
-    largest = max(runs.values(), key=lambda run: estimate.run_flops(run) / run.training.steps / run.model.N)
-    return measured(runs[pipeline.base()], largest)
+# Trainings.
 
 
-def costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.Speed, price: float | None) -> str:
+def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
+    """Return the trainings of a scale, without parsers whose treebank is missing."""
+    names = [run for run in pipeline.all_runs() if not (pipeline.absent_treebank and run.experiment == PARSER)]
+    return {run: pipeline.experiment(run) for run in names}
+
+
+def _run_flops(run: Experiment) -> float:
+    """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
+    return planned_flops(run.model, run.training.source_tokens, run.training.target_tokens, run.training.steps)
+
+
+def _step_flops(run: Experiment) -> float:
+    return _run_flops(run) / run.training.steps
+
+
+def _run_hours(run: Experiment, speed: _Speed) -> float:
+    """Return the hours of one training on one GPU or core."""
+    flops, model, training = _run_flops(run), run.model, run.training
+    if model.attention == "additive":
+        pairs = SENTENCE * (training.source_tokens + 2 * training.target_tokens)
+        flops += _ADDITIVE[speed.unit] * training.steps * pairs * model.N * model.h * model.d_k
+    seconds = speed.start_seconds + training.steps * model.N * speed.layer_seconds + flops / speed.flops_per_second
+    return seconds / 3600
+
+
+# Speeds.
+
+
+def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
+    """Return a GPU's speed: given, else measured, else assumed. Raises InputError on a name not in _GPUS."""
+    if name not in _GPUS:
+        raise InputError(f"--gpu: expected one of {', '.join(_GPUS)}, found {name}")
+    newest = {}
+    for benchmark in _benchmarks():
+        if re.search(rf"\b{name}\b", benchmark["hardware"].lower()):  # as a word: a GH200 is no H200
+            newest[benchmark["label"]] = benchmark
+    if utilisation is not None:
+        flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
+    elif newest:
+        slowest = min(newest.values(), key=_sustained)
+        origin = "{hardware} ({label}, {measured:.10}, commit {commit:.12})".format_map(slowest)
+        flops, source = _sustained(slowest), f"measured on {origin}."
+    else:
+        flops, peak = _GPUS[name] * _UTILISATION, f"{name}'s peak of {_GPUS[name] / 1e12:g} TFLOP/s"
+        source = (
+            f"{_UTILISATION:.0%} of the {peak}, assumed from others' big model on an A100; smaller models reach less.\n"
+            "Nothing was measured on this GPU: run `python -m benchmarks.train --model base` on it."
+        )
+    return _Speed("GPU", f"{name} GPU", flops, source)
+
+
+def _benchmarks() -> list[dict]:
+    """Read the recorded benchmarks of this project's training (benchmarks/train.py), the oldest first."""
+    read = [read_json(path) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
+    return sorted((one for one in read if "ours" in one["systems"]), key=lambda one: one["measured"])
+
+
+def _sustained(benchmark: dict) -> float:
+    """Return the FLOP/s that this project's training reached."""
+    ours = benchmark["systems"]["ours"]
+    return benchmark["matrix_flops_per_second"][ours["products"]] * ours["flops_utilisation"]
+
+
+def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
+    """Return this machine's speed, from the steps of base and of the model whose layers have the most FLOPs.
+
+    A layer's seconds in a step are a straight line over its FLOPs, through these two models.
+    """
+    import torch  # here, because it takes seconds
+
+    from transformer.device import best_device
+    from transformer.training.benchmark import MOST_FLOPS, time_step
+
+    device = best_device()
+    torch.set_num_threads(1)
+    start = time.process_time()  # a training starts as this process has
+    share = min(1.0, MOST_FLOPS[device.type] / _step_flops(base))
+    flops, seconds = share * _step_flops(base) / base.model.N, time_step(base, share, device) / base.model.N
+    rate, overhead = flops / seconds, 0.0
+    whole = max(_step_flops(base), _step_flops(largest)) <= MOST_FLOPS[device.type]
+    more = _step_flops(largest) / largest.model.N
+    if whole and more > 1.5 * flops:
+        longer = time_step(largest, 1.0, device) / largest.model.N
+        rate = (more - flops) / max(longer - seconds, longer / 2)
+        overhead = max(0.0, seconds - flops / rate)
+    source = f"measured now on {provenance.hardware(device)}: a step of base takes {seconds * base.model.N:.3g} s"
+    source += "." if whole else f", for the {share:.2g} of its batch that was timed."
+    unit = "core" if device.type == "cpu" else "GPU"
+    return _Speed(unit, "core" if unit == "core" else "GPU of this machine", rate, source, overhead, start)
+
+
+# Disk space.
+
+
+def run_bytes(run: Experiment) -> int:
+    """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
+    from transformer.model.architectures import parameters  # here, because torch takes seconds
+
+    checkpoints = run.training.averaged_checkpoints + (run.training.patience or 0)
+    copies = _STATES * _STATE + checkpoints + 1  # a link gives the last checkpoint its second name
+    return copies * _WEIGHT * parameters(run.model)
+
+
+def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:
+    """Return the bytes of these tasks' plain corpora, each file once, without those already in the folder `there`."""
+    files = {file for task in tasks for file in pipeline.tasks[task].files()}
+    absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
+    return sum(_corpus_lines(pipeline.config, corpus) * LINE for corpus in absent)
+
+
+def array_bytes(pipeline: Pipeline, tasks: Collection[str]) -> int:
+    """Return the bytes of these tasks' tokenised training text, both sides, and of its token arrays."""
+    lines = sum(_training_lines(pipeline.config, pipeline.tasks[task]) for task in tasks)
+    return lines * 2 * (_TOKENISED + _ID * _TOKENS + _OFFSET)
+
+
+def _training_lines(config: Config, task: TranslationTask | ParsingTask) -> int:
+    lines = sum(_corpus_lines(config, corpus) for corpus in task.train)
+    if task.parses:
+        made = task.silver and task.silver.sentences
+        lines += (task.phrases or 0) + (round(made * task.silver.keep) if made else 0)
+    return lines
+
+
+def _corpus_lines(config: Config, corpus: str) -> int:
+    """Return a corpus's lines in config.yaml, else an estimate from its files or its shares of downloads."""
+    entry = config.corpora[corpus]
+    if entry.grammar or entry.lines:
+        return entry.grammar.take if entry.grammar else entry.lines
+    # An archive is shared by the corpora that have files in it.
+    sharing = Counter(name for other in config.corpora.values() for name in _downloads_of(other))
+    archived = sum((config.downloads[name].size or 0) / sharing[name] for name in _downloads_of(entry))
+    here = [Path(source.path) for source in entry.sources().values() if source.path]
+    size = archived * _UNPACKED + sum(path.stat().st_size for path in here if path.is_file())
+    return -(-int(size) // LINE // len(entry.sources()))
+
+
+def _downloads_of(corpus: Corpus) -> set[str]:
+    return {source.download for source in corpus.sources().values() if source.download}
+
+
+# What is printed.
+
+
+def _costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, price: float | None) -> str:
     """Return a row for each table, and one for all trainings, each once."""
     tables = {name: TABLES[name].runs(pipeline) for name in made(pipeline, TABLES)}
     rows = []
     for name, names_of_runs in {**tables, "all": runs}.items():
         trainings = [runs[run] for run in names_of_runs]
-        flops = sum(map(estimate.run_flops, trainings))
-        hours = sum(estimate.run_hours(run, speed) for run in trainings)
+        hours = sum(_run_hours(run, speed) for run in trainings)
         row = {
             "": name,
             "runs": len(trainings),
             "steps": f"{sum(run.training.steps for run in trainings):,}",
-            "FLOPs": f"{flops:.2e}".replace("e+", "e"),
-            f"{speed.unit}-hours": number(hours),
-            "disk": size(sum(map(estimate.run_bytes, trainings))),
+            "FLOPs": f"{sum(map(_run_flops, trainings)):.2e}".replace("e+", "e"),
+            f"{speed.unit}-hours": _number(hours),
+            "disk": _size(sum(map(run_bytes, trainings))),
         }
         if price is not None:
-            row["cost"] = number(hours * price)
+            row["cost"] = _number(hours * price)
         if trainings:
             rows.append(row)
     sides = ["left", *["right"] * (len(rows[0]) - 1)]
     return tabulate(rows, headers="keys", tablefmt="simple", disable_numparse=True, colalign=sides)
 
 
-def notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.Speed, units: int) -> str:
+def _notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, units: int) -> str:
     """Return the notes under the table."""
-    hours = {run: estimate.run_hours(experiment, speed) for run, experiment in runs.items()}
+    hours = {run: _run_hours(experiment, speed) for run, experiment in runs.items()}
     longest = max(hours, key=hours.get)
     lines = [
         f"Speed: {speed.source}",
-        f"The longest training, {names([longest])[0]}, takes {number(hours[longest])} h on one {speed.unit}; "
-        f"all on {units}, {number(sum(hours.values()) / units)} h at best.",
+        f"The longest training, {longest}, takes {_number(hours[longest])} h on one {speed.unit}; "
+        f"all on {units}, {_number(sum(hours.values()) / units)} h at best.",
         "Tables share runs: `all` trains each once.",
         f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
         "Only training is counted: preparing, translating and scoring come on top.",
@@ -101,30 +289,29 @@ def notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: estimate.S
     return "\n".join(lines)
 
 
-def disk(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> str:
-    """Return the most that lies on the disk, item by item."""
+def _disk(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> str:
+    """Return the maximum of disk space, item by item."""
     tasks = {run.task for run in runs}
-    needed = downloads_of(sources(pipeline.config, tasks))
-    downloads = {name: pipeline.config["downloads"][name].get("size") for name in sorted(needed)}
+    downloads = {name: entry.size for name, entry in sorted(pipeline.downloads(tasks).items())}
     items = {
         "downloads": sum(filter(None, downloads.values())),
-        "plain text": estimate.text_bytes(pipeline, tasks),
-        "prepared text": estimate.array_bytes(pipeline, tasks),
-        "trainings": sum(map(estimate.run_bytes, runs.values())),
+        "plain text": text_bytes(pipeline, tasks),
+        "prepared text": array_bytes(pipeline, tasks),
+        "trainings": sum(map(run_bytes, runs.values())),
     }
-    rows = [(name, size(count)) for name, count in {"disk, at most": sum(items.values()), **items}.items()]
+    rows = [(name, _size(count)) for name, count in {"disk, at most": sum(items.values()), **items}.items()]
     lines = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
     unknown = [name for name, count in downloads.items() if count is None]
     return f"{lines}\nNot counted, as their size is not known: {', '.join(unknown)}" if unknown else lines
 
 
-def number(value: float) -> str:
-    """Return a number with three digits, or with all of those before the point."""
+def _number(value: float) -> str:
+    """Return a number with three digits, or with all digits before the point."""
     if 0 < value < 0.001:
         return "<0.001"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def size(count: float) -> str:
+def _size(count: float) -> str:
     """Return bytes in GB or MB of powers of ten."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"

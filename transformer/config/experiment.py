@@ -131,7 +131,9 @@ class Training(Section):
 class Preparation(Section):
     """The preparation of text before the vocabulary is learned (§5.1)."""
 
-    normalize_punctuation: Annotated[bool, described("Whether Moses' normaliser of punctuation runs before its tokeniser.")]
+    normalize_punctuation: Annotated[
+        bool, described("Whether Moses' normaliser of punctuation runs before its tokeniser.")
+    ]
     escape: Annotated[bool, described("Whether the Moses tokeniser writes &apos; for ' and so on.")]
     max_words: Annotated[Large, described("Words of a training sentence, at most; longer pairs are dropped.")]
     max_ratio: Annotated[Ratio, described("Words of one side for each of the other, at most.")]

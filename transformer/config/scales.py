@@ -18,14 +18,20 @@ from transformer.config.experiment import (
     Training,
     contradiction,
 )
-from transformer.config.schema import Config, ParsingTask, Scale, Source, TranslationTask
+from transformer.config.schema import Config, Download, ParsingTask, Scale, Source, TranslationTask
 from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, structured
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-_OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")  # what a task may say of its preparation
+_OF_TASK = (
+    "decapitalize",
+    "lowercase",
+    "max_words",
+    "max_ratio",
+    "tokenizer",
+)  # what a task may say of its preparation
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # by these keys of a scale
 _THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
 SectionKind = TypeVar("SectionKind", bound=Struct)
@@ -66,7 +72,10 @@ class ScaleSettings:
     """A scale as the configuration has it, with all that it takes over from the configuration's common sections."""
 
     config: Config
-    name: str
+    name: str = ""  # of the configuration's scale, if not given
+
+    def __post_init__(self):
+        object.__setattr__(self, "name", self.name or self.config.scale)
 
     @property
     def entry(self) -> Scale:
@@ -215,6 +224,12 @@ class ScaleSettings:
         files = dict.fromkeys(file for task in tasks for file in self.tasks[task].files())
         found = (self.config.corpora[corpus].source_of(ending) for corpus, ending in files)
         return [source for source in found if source is not None]
+
+    def downloads(self, tasks: Iterable[str]) -> dict[str, Download]:
+        """Return the downloads of the files of these tasks by their names."""
+        return {
+            source.download: self.config.downloads[source.download] for source in self.sources(tasks) if source.download
+        }
 
     @property
     def absent_treebank(self) -> str | None:

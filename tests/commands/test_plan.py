@@ -11,29 +11,17 @@ from support.scored import score
 from support.toy import make_experiment
 
 from transformer.cli import main
+from transformer.commands import plan
 from transformer.config.scales import RunName
 from transformer.config.settings import read
 from transformer.layout import Run
 from transformer.model import weights
 from transformer.model.architectures import parameters
 from transformer.model.transformer import Transformer
-from transformer.pipeline.plan import (
-    STATE,
-    STATES,
-    WEIGHT,
-    Speed,
-    corpus_lines,
-    gpu_speed,
-    planned_runs,
-    run_bytes,
-    run_flops,
-    run_hours,
-    training_lines,
-)
 from transformer.pipeline.registry import TABLES
 from transformer.pipeline.scale import Pipeline
 from transformer.storage.files import InputError
-from transformer.training import pace
+from transformer.training import benchmark
 from transformer.training.states import publish
 
 ROOT = Path(__file__).parents[2]
@@ -63,15 +51,15 @@ def printed(capsys, *arguments: str) -> str:
 def test_flops_of_table_3_by_hand():
     """A step's TFLOPs at 25,000 + 25,000 tokens in sentences of 30 and 37,000 subwords."""
     scale = pipeline(V_37000)
-    trainings = planned_runs(scale)
+    trainings = plan.planned_runs(scale)
     others = {"d_k-16": 8.44, "d_k-32": 8.80, "d_ff-1024": 7.64, "d_ff-4096": 13.31, "N-2": 5.07, "N-4": 7.30}
     others |= {"N-8": 11.76, "big": 32.27, "d_model-256": 4.06, "d_model-1024": 24.72}
     runs = TABLES["table3"].runs(scale)
     assert (len(runs), others.keys() - {run.experiment for run in runs}) == (22, set())
     for run in runs:
         tera = others.get(run.experiment, 9.53)  # base's, of the rows that change no size of a matrix, too
-        assert run_flops(trainings[run]) / trainings[run].training.steps / 1e12 == pytest.approx(tera, abs=0.005)
-    once = sum(run_flops(trainings[run]) for run in runs if run.seed == 1)
+        assert plan._run_flops(trainings[run]) / trainings[run].training.steps / 1e12 == pytest.approx(tera, abs=0.005)
+    once = sum(plan._run_flops(trainings[run]) for run in runs if run.seed == 1)
     assert once == pytest.approx(2.83e19, abs=0.005e19)
 
 
@@ -81,7 +69,9 @@ def test_a_parsers_softmax_covers_its_symbols_alone():
     layers = 2 * 4 * (3 * 1024 * 8 * 256 + 2 * 1024 * 2048) * 50_000
     attention = 2 * 4 * 8 * 256 * 3 * 30 * 25_000
     step = 3 * (layers + 2 * 512 * 1024 * 25_000 + attention)
-    assert run_flops(planned_runs(pipeline())[RunName("supervised", "parser", 1)]) == pytest.approx(100_000 * step)
+    assert plan._run_flops(plan.planned_runs(pipeline())[RunName("supervised", "parser", 1)]) == pytest.approx(
+        100_000 * step
+    )
 
 
 def test_each_run_counts_once(capsys):
@@ -103,9 +93,9 @@ def test_each_run_counts_once(capsys):
 def test_additive_attention_takes_more_time_than_its_flops():
     """Its tanh, of all queries, keys and their numbers, is no product: by hand for base on a processor's core."""
     scale = pipeline()
-    run, speed = planned_runs(scale)[scale.base("additive")], Speed("core", "core", 1e12, "")
+    run, speed = plan.planned_runs(scale)[scale.base("additive")], plan._Speed("core", "core", 1e12, "")
     numbers = 18 * 8 * 64 * 30 * 25_000  # three attentions in each of six layers
-    assert run_hours(run, speed) * 3600 == pytest.approx((run_flops(run) + 100_000 * 700 * numbers) / 1e12)
+    assert plan._run_hours(run, speed) * 3600 == pytest.approx((plan._run_flops(run) + 100_000 * 700 * numbers) / 1e12)
 
 
 def write_benchmark(folder: Path, name: str, hardware: str, utilisation: float, measured: str = "2027-01-01") -> None:
@@ -121,32 +111,37 @@ def test_a_machine_is_as_fast_as_it_was_measured(project):
     folder = project / "benchmarks/results"
     folder.mkdir(parents=True)
     write_benchmark(folder, "paper-base", "NVIDIA GH200 480GB", 0.9)  # another machine
-    assert "Nothing was measured on this GPU" in gpu_speed("h200", None).source
+    assert "Nothing was measured on this GPU" in plan._gpu_speed("h200", None).source
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.1, "2026-12-01")  # older than the next
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.4)
     write_benchmark(folder, "paper-big", "NVIDIA H200", 0.6)
-    assert gpu_speed("h200", None).flops_per_second == pytest.approx(240e12)
-    assert gpu_speed("h200", 0.5).flops_per_second == pytest.approx(989e12 / 2)
+    assert plan._gpu_speed("h200", None).flops_per_second == pytest.approx(240e12)
+    assert plan._gpu_speed("h200", 0.5).flops_per_second == pytest.approx(989e12 / 2)
 
 
 def test_a_step_of_this_machine_is_timed(monkeypatch):
-    """By hand: of a layer 1 and 3 GFLOPs in 0.1 and 0.2 s are 20 GFLOP/s and 0.05 s besides. And real steps."""
-    monkeypatch.setattr(pace, "_SECONDS", 0.2)
-    demo = Pipeline(read([], []))
-    base = planned_runs(demo)[demo.base()]
-    flops, seconds = pace._timed(base, torch.device("cpu"))
-    assert (flops, 0 < seconds < 30) == (run_flops(base) / base.training.steps, True)
-    monkeypatch.setitem(pace._MOST, "cpu", flops / 4)
-    assert pace._timed(base, torch.device("cpu"))[0] == pytest.approx(flops / 4, rel=0.05)
-    monkeypatch.setitem(pace._MOST, "cpu", 1e12)
-    monkeypatch.setattr(pace, "best_device", lambda: torch.device("cpu"))
-    monkeypatch.setattr(pace, "_flops", lambda run: {1: 1e9, 2: 6e9}[run.model.N])
-    monkeypatch.setattr(pace, "_timed", lambda run, device: {1: (1e9, 0.1), 2: (6e9, 0.4)}[run.model.N])
+    """By hand: 1 and 3 GFLOPs of a layer in 0.1 and 0.2 s are 20 GFLOP/s and 0.05 s besides."""
+    monkeypatch.setattr("transformer.device.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(plan, "_step_flops", lambda run: {1: 1e9, 2: 6e9}[run.model.N])
+    monkeypatch.setattr(benchmark, "time_step", lambda run, share, device: {1: 0.1 * share, 2: 0.4}[run.model.N])
     one, two = (make_experiment(model={"N": N}) for N in (1, 2))
-    speed = pace.measured(one, two)
+    speed = plan._own_speed(one, two)
     assert (speed.flops_per_second, speed.layer_seconds) == pytest.approx((2e10, 0.05))
-    steps, flops = two.training.steps, run_flops(two)
-    assert run_hours(two, speed) * 3600 == pytest.approx(speed.start_seconds + steps * 2 * 0.05 + flops / 2e10)
+    steps, flops = two.training.steps, plan._run_flops(two)
+    expected = speed.start_seconds + steps * 2 * 0.05 + flops / 2e10
+    assert plan._run_hours(two, speed) * 3600 == pytest.approx(expected)
+    monkeypatch.setitem(benchmark.MOST_FLOPS, "cpu", 0.5e9)
+    speed = plan._own_speed(one, two)
+    assert (speed.flops_per_second, speed.layer_seconds) == pytest.approx((1e10, 0))
+    assert speed.source.endswith("a step of base takes 0.05 s, for the 0.5 of its batch that was timed.")
+
+
+def test_a_part_of_a_batch_takes_less_time(monkeypatch):
+    monkeypatch.setattr(benchmark, "_SECONDS", 0.2)
+    demo = Pipeline(read([], []))
+    base = plan.planned_runs(demo)[demo.base()]
+    part, whole = (benchmark.time_step(base, share, torch.device("cpu")) for share in (0.1, 1.0))
+    assert 0 < part < whole < 30
 
 
 def test_a_run_keeps_what_is_written(tmp_path):
@@ -162,21 +157,21 @@ def test_a_run_keeps_what_is_written(tmp_path):
     published.folder.mkdir()
     publish(published, trained, trained.vocabulary, 3)
     written = {path.stat().st_ino: path.stat().st_size for path in tmp_path.rglob("*.safetensors")}
-    states = STATES * STATE * WEIGHT * parameters(run.model)
-    assert run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)
+    states = plan._STATES * plan._STATE * plan._WEIGHT * parameters(run.model)
+    assert plan.run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)
 
 
 def test_lines_are_those_of_the_tasks():
     """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
     config = read([], ["scale=paper"])
     tasks = config["scales"]["paper"]["tasks"]
-    assert [training_lines(config, tasks[name]) for name in ("en-de", "en-fr")] == [4_520_620, 40_842_333]
-    assert 270_769 < corpus_lines(config, "news-commentary-v13.de-en") < 4 * 270_769
+    assert [plan._training_lines(config, tasks[name]) for name in ("en-de", "en-fr")] == [4_520_620, 40_842_333]
+    assert 270_769 < plan._corpus_lines(config, "news-commentary-v13.de-en") < 4 * 270_769
 
 
 def test_an_unknown_gpu_is_refused():
     with pytest.raises(InputError, match=r"--gpu: expected one of b200, .*v100, found h300"):
-        gpu_speed("h300", None)
+        plan._gpu_speed("h300", None)
 
 
 def test_table_3_as_printed():
