@@ -15,7 +15,6 @@ from transformer.config.scales import RunName
 from transformer.config.settings import read
 from transformer.layout import Run
 from transformer.model import weights
-from transformer.model.architectures import parameters
 from transformer.model.transformer import Transformer
 from transformer.pipeline.plan import (
     STATE,
@@ -162,7 +161,7 @@ def test_a_run_keeps_what_is_written(tmp_path):
     published.folder.mkdir()
     publish(published, trained, trained.vocabulary, 3)
     written = {path.stat().st_ino: path.stat().st_size for path in tmp_path.rglob("*.safetensors")}
-    states = STATES * STATE * WEIGHT * parameters(run.model)
+    states = STATES * STATE * WEIGHT * sum(tensor.numel() for tensor in model.values())
     assert run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from transformer.config.experiment import Experiment, resolve
 from transformer.config.scales import PARSER, RunName, all_runs, downloads_of, files_of, parts, places_of
-from transformer.model.cost import SENTENCE, planned_flops
+from transformer.model.cost import SENTENCE, mean_lengths
 from transformer.pipeline.scale import Pipeline
 from transformer.storage.files import InputError
 from transformer.storage.records import read_json
@@ -62,7 +62,10 @@ def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
 
 def run_flops(run: Experiment) -> float:
     """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
-    return planned_flops(run.model, run.training.source_tokens, run.training.target_tokens, run.training.steps)
+    from transformer.model.architectures import sketch  # here, as torch takes seconds
+
+    lengths = mean_lengths(run.training.source_tokens, run.training.target_tokens)
+    return run.training.steps * sketch(run.model).flops(lengths)
 
 
 def run_hours(run: Experiment, speed: Speed) -> float:
@@ -77,11 +80,11 @@ def run_hours(run: Experiment, speed: Speed) -> float:
 
 def run_bytes(run: Experiment) -> int:
     """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
-    from transformer.model.architectures import parameters  # here, as torch takes seconds
+    from transformer.model.architectures import sketch  # here, as above
 
     checkpoints = run.training.averaged_checkpoints + (run.training.patience or 0)
     copies = STATES * STATE + checkpoints + 1  # a link gives the last checkpoint its second name
-    return copies * WEIGHT * parameters(run.model)
+    return copies * WEIGHT * sketch(run.model).parameter_count()
 
 
 def gpu_speed(name: str, utilisation: float | None) -> Speed:
