@@ -10,7 +10,7 @@ import torch
 from support.toy import make_experiment, random_text, start
 
 from transformer import device
-from transformer.device import PER_PARAMETER, SHARE, best_device, given_gpu, pieces, saved_bytes
+from transformer.device import _SHARE, PER_PARAMETER, best_device, given_gpu, pieces, saved_bytes
 from transformer.process import processors
 from transformer.storage.files import InputError
 from transformer.training.batches import plan_batches
@@ -20,7 +20,7 @@ SAYS = "The NVIDIA driver on your system is too old (found version 12080). Pleas
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch):
-    for name in ("CUDA_VISIBLE_DEVICES", device.VARIABLE, *device.SLURM):
+    for name in ("CUDA_VISIBLE_DEVICES", device._VARIABLE, *device._SLURM):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -40,11 +40,11 @@ def unusable(monkeypatch):
 def test_a_gpu_that_answers_is_taken(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for value, kind in (("", "cuda"), ("cpu", "cpu")):
-        monkeypatch.setenv(device.VARIABLE, value)
+        monkeypatch.setenv(device._VARIABLE, value)
         assert best_device() == torch.device(kind)
 
 
-@pytest.mark.parametrize("name", ["CUDA_VISIBLE_DEVICES", *device.SLURM])
+@pytest.mark.parametrize("name", ["CUDA_VISIBLE_DEVICES", *device._SLURM])
 @pytest.mark.usefixtures("unusable")
 def test_a_driver_that_is_too_old_is_named_with_the_wheel(monkeypatch, name):
     monkeypatch.setenv(name, "0,1")
@@ -90,7 +90,7 @@ def test_saved_bytes_by_hand():
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 1), (600, 1), (601, 2), (1200, 2), (1201, 3)])
 def test_pieces_by_hand(tokens, expected):
     """Room for 600 tokens of 10 bytes beside 3 parameters."""
-    memory = math.ceil((6000 + 3 * PER_PARAMETER["cpu"]) / SHARE)
+    memory = math.ceil((6000 + 3 * PER_PARAMETER["cpu"]) / _SHARE)
     assert pieces(memory, 3 * PER_PARAMETER["cpu"], bytes_per_token=10, tokens=tokens) == expected
 
 
@@ -101,7 +101,7 @@ def test_every_piece_of_every_batch_fits(tmp_path):
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     counts = []
     for capacity in (2**20, 2**21, 2**24):
-        learner.accumulation = learner.accumulations(math.ceil((capacity + PER_PARAMETER["cpu"] * parameters) / SHARE))
+        learner.accumulation = learner.accumulations(math.ceil((capacity + PER_PARAMETER["cpu"] * parameters) / _SHARE))
         for batch in plan_batches(1, 0, text.lengths, budgets):
             for piece in range(learner.accumulation):
                 part = batch[piece :: learner.accumulation]

@@ -2,9 +2,9 @@
 
     config/              the configuration, checked
     data/         §5.1   download, unpack, tokenise, learn subwords, encode; the demo's language
-    model/        §3     the Transformer, from the top down; attention, equation 1, in each of its forms
-    training/     §5     loop and step, batches, loss, optimizer, evaluation, log
-    translation/  §6.1   beam search, decoder, translator, its form for Marian
+    model/        §3     the Transformer, from the top down; its attention, its incremental decoder, its costs
+    training/     §5     loop and step, processes, batches, loss, optimizer, dev scores, log
+    translation/  §6.1   beam search, translator, its form for Marian
     parsing/      §6.3   trees, linearisation, parser, EVALB
     evaluation/   §4, §6 BLEU, significance, what is measured on trained models
     report/              tables, figures, the page
@@ -12,7 +12,7 @@
     storage/             files, JSON and YAML records, checksums, provenance
     commands/            the subcommands
 
-layout.py names all files; device.py and process.py are GPUs, processes and signals.
+layout.py names all files; device.py is GPUs and memory, process.py signals.
 `python -m transformer` lists the commands. From Python, `load` opens a trained model.
 """
 

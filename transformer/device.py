@@ -13,10 +13,10 @@ from torch import Tensor
 from transformer.process import memory_limits, processors
 from transformer.storage.files import InputError
 
-VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
-SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it
+_VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
+_SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it
 DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
-SHARE = 0.7  # the planned part of the memory; the rest is for short-lived tensors and other programs
+_SHARE = 0.7  # the planned part of the memory; the rest is for short-lived tensors and other programs
 # Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also room for three copies of weight
 # and moments while a state is saved (safetensors makes two). A GPU has the weights in 16 bits, too.
 PER_PARAMETER = {"cpu": 4 * (1 + 1 + 2 + 3 * 3), "cuda": 4 * (1 + 1 + 2) + 2}
@@ -25,8 +25,8 @@ _THREADS = 16  # of each processor, at most: ten thousand of two never finish a 
 
 def best_device() -> torch.device:
     """Return a GPU if there is one, else the processor. Raises InputError if PyTorch cannot open a GPU it was given."""
-    if (asked := os.environ.get(VARIABLE, "")) not in ("", "cpu"):
-        raise InputError(f"{VARIABLE}: expected cpu or nothing, found {asked}")
+    if (asked := os.environ.get(_VARIABLE, "")) not in ("", "cpu"):
+        raise InputError(f"{_VARIABLE}: expected cpu or nothing, found {asked}")
     if asked:
         return torch.device("cpu")
     with warnings.catch_warnings(record=True) as caught:
@@ -35,7 +35,7 @@ def best_device() -> torch.device:
             return torch.device("cuda")
     if given := given_gpu():
         reason, remedy = reason_unusable([str(message.message) for message in caught])
-        raise InputError(f"expected to use a GPU ({given}), found: {reason}; {remedy}; {VARIABLE}=cpu does without it")
+        raise InputError(f"expected to use a GPU ({given}), found: {reason}; {remedy}; {_VARIABLE}=cpu does without it")
     return torch.device("cpu")
 
 
@@ -44,7 +44,7 @@ def given_gpu(devices: Path = Path("/dev")) -> str | None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:  # CUDA reads numbers and names; Slurm writes NoDevFiles, and others -1, for none
         return f"CUDA_VISIBLE_DEVICES={visible}" if re.match(r"\s*(\d|GPU-|MIG-)", visible) else None
-    for name in SLURM:
+    for name in _SLURM:
         if os.environ.get(name):
             return f"{name}={os.environ[name]}"
     return min(map(str, devices.glob("nvidia[0-9]*")), default=None)
@@ -89,9 +89,9 @@ def available_memory(device: torch.device, threads: int) -> int:
 
 def pieces(memory: int, model: int, bytes_per_token: float, tokens: float) -> int:
     """Return into how many pieces a process must cut its `tokens` to fit each into `memory` bytes, less the model's."""
-    left = SHARE * memory - model
+    left = _SHARE * memory - model
     if left <= 0:
-        gib = model / SHARE / 2**30
+        gib = model / _SHARE / 2**30
         raise InputError(f"memory: expected more than {gib:.2g} GiB for model and Adam, found {memory / 2**30:.2g}")
     return math.ceil(tokens * bytes_per_token / left)
 

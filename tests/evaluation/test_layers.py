@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.evaluation.layers import LAYERS, Projected, Recurrent, Restricted, connected, measure_layers
+from transformer.evaluation.layers import LAYERS, _connected, _Projected, _Recurrent, _Restricted, measure_layers
 from transformer.model.cost import COSTS, growth, multiply_adds
 from transformer.report.tables.cells import read_printed
 from transformer.storage.reading import structured
@@ -34,11 +34,11 @@ def test_restricted_attention_is_full_attention_under_a_band(r):
     band = (after >= -(r // 2)) & (after <= (r - 1) // 2)
     inputs = x()
     full = F.scaled_dot_product_attention(*[inputs[None, None]] * 3, attn_mask=band)
-    torch.testing.assert_close(Restricted(r)(inputs), full[0, 0])
+    torch.testing.assert_close(_Restricted(r)(inputs), full[0, 0])
 
 
 def test_projected_attention_is_pytorchs():
-    ours, inputs = Projected(6), x()
+    ours, inputs = _Projected(6), x()
     theirs = torch.nn.MultiheadAttention(6, 1, bias=False)
     theirs.in_proj_weight.data = torch.cat([projection.weight for projection in ours.inputs])
     theirs.out_proj.weight.data = ours.output.weight
@@ -47,7 +47,7 @@ def test_projected_attention_is_pytorchs():
 
 def test_recurrent_layer_is_its_steps_in_a_chain():
     """The path through it rests on this."""
-    layer, inputs, states = Recurrent(6, 6), x(), [torch.zeros(1, 6)]
+    layer, inputs, states = _Recurrent(6, 6), x(), [torch.zeros(1, 6)]
     for step in inputs:
         states.append(layer(step[None], states[-1]))
     torch.testing.assert_close(layer(inputs), torch.cat(states[1:]))
@@ -96,14 +96,14 @@ def test_paths_are_as_long_as_by_hand(n, k, r):
         "Self-Attention with projections": (1, 1),
         "Self-Attention, additive": (1, 1),
     }
-    found = {name: connected(name, n, k, r, d=3) for name in LAYERS}
+    found = {name: _connected(name, n, k, r, d=3) for name in LAYERS}
     assert {name: (stack["layers"], stack["path"]) for name, stack in found.items()} == expected
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(name):
     """Each position adds as many operators."""
-    chains = [connected(name, n, 3, 5, d=3)["sequential"] for n in (4, 5, 8)]
+    chains = [_connected(name, n, 3, 5, d=3)["sequential"] for n in (4, 5, 8)]
     each = chains[1] - chains[0]
     assert chains[2] - chains[1] == 3 * each
     assert (each > 0) == (name == "Recurrent")

@@ -192,7 +192,7 @@ def test_no_step_has_gradients_of_the_one_before(tmp_path):
         learner.model.load_state_dict(weights)
     torch.testing.assert_close(*sums, rtol=1e-4, atol=1e-6)
     assert sums[0].count_nonzero() > len(sums[0]) / 2
-    learner.world = SimpleNamespace(rank=1, size=2, sum=lambda tensor: tensor)
+    learner.world = SimpleNamespace(rank=1, size=2, all_reduce=lambda tensor: tensor)
     learner.accumulation = 1
     learner.update("", np.arange(1), 3, False)
     assert not learner.gradients.any()

@@ -24,7 +24,7 @@ from support.toy import (
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.corpus import Subwords, learn
 from transformer.storage.files import InputError
-from transformer.translation.marian import marian_tokens, save_marian
+from transformer.translation.marian import _marian_tokens, save_marian
 from transformer.translation.translator import open_translator
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -144,7 +144,7 @@ def test_greedy_outputs_are_the_models_in_both_libraries(opened, vocabulary, tmp
     expected = [greedy(model, sentence, 12) for sentence in sentences]
     assert len(set(map(tuple, expected))) > 10
     assert generated(opened(model), sentences, 12) == expected
-    assert translated(tmp_path, marian_tokens(vocabulary, ROWS), SUBWORDS, sentences, 12) == expected
+    assert translated(tmp_path, _marian_tokens(vocabulary, ROWS), SUBWORDS, sentences, 12) == expected
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, ex
     expected = [ids for ((ids, _),) in ours.search(sentences)]
     assert len(set(map(tuple, expected))) > 50
     limits = [len(sentence) + ours.decoding.extra_length for sentence in sentences]
-    names = marian_tokens(ours.vocabulary, ours.model.config.embedding_rows)
+    names = _marian_tokens(ours.vocabulary, ours.model.config.embedding_rows)
     for written in (
         generated(library.MarianMTModel.from_pretrained(exported), sentences, max(limits)),
         translated(exported, names, len(ours.vocabulary), sentences, max(limits)),

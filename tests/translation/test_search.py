@@ -123,7 +123,7 @@ def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
     count = min(count, K * (V - 1))  # of those that are impossible, any may come first
     expected = (alive[:, :, None] + log_probabilities).flatten(1).sort(dim=1, descending=True)
     for few in (0, 2**15):  # a group at a time, and all at once
-        with patch("transformer.translation.search.FEW", few):
+        with patch("transformer.translation.search._FEW", few):
             scores, continuations = expand(alive, log_probabilities, count)
         assert torch.equal(scores, expected.values[:, :count])
         assert torch.equal(continuations, expected.indices[:, :count])

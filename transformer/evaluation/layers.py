@@ -45,7 +45,7 @@ def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
         times.append(found | {"seconds": blocks.median, "quartiles": blocks.iqr, "blocks": len(blocks.times)})
     return {
         "times": times,
-        "connections": [connected(name, n, params.k, params.r) for name in LAYERS for n in params.paths],
+        "connections": [_connected(name, n, params.k, params.r) for name in LAYERS for n in params.paths],
         "seconds": perf_counter() - started,
         "hardware": provenance.hardware(torch.device("cpu")),
         "threads": THREADS,
@@ -67,7 +67,7 @@ class _PlainAttention(nn.Module):
         return _attend(x[None], x[None], x[None])[0]
 
 
-class Projected(nn.Module):
+class _Projected(nn.Module):
     """Attention of §3.2.2, with its projections W^Q, W^K, W^V and W^O."""
 
     def __init__(self, d: int):
@@ -79,7 +79,7 @@ class Projected(nn.Module):
         return self.output(_attend(*(projection(x)[None] for projection in self.inputs))[0])
 
 
-class Additive(nn.Module):
+class _Additive(nn.Module):
     """Additive attention of §3.2.1 alone, Q = K = V = x, so many queries at a time that they fit into memory."""
 
     def __init__(self, d: int):
@@ -93,7 +93,7 @@ class Additive(nn.Module):
         return torch.cat(heads, dim=2)[0, 0]
 
 
-class Restricted(nn.Module):
+class _Restricted(nn.Module):
     """Attention of §4 in which each position sees the r around it, itself among them, and multiplies no other."""
 
     def __init__(self, r: int):
@@ -107,14 +107,14 @@ class Restricted(nn.Module):
         return _attend(x[:, None], K, K, mask[:, None, None])[:, 0]
 
 
-class Recurrent(nn.RNN):
+class _Recurrent(nn.RNN):
     """A layer h_t = tanh(W x_t + U h_{t-1} + b). `state`, [1, d], precedes the sequence; zero if not given."""
 
     def forward(self, x: Tensor, state: Tensor | None = None) -> Tensor:
         return super().forward(x, state)[0]
 
 
-class Convolutional(nn.Conv1d):
+class _Convolutional(nn.Conv1d):
     """A layer whose positions see themselves and k - 1 before, `dilation` apart; zeros precede the sequence."""
 
     def __init__(self, d: int, k: int, dilation: int = 1, groups: int = 1):
@@ -129,20 +129,22 @@ class Convolutional(nn.Conv1d):
 # contiguous and of separable kernels, §3.2.2's whole layer, and the additive attention that §3.2.1 compares with.
 LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
     "Self-Attention": lambda d, k, r, level: _PlainAttention(),
-    "Recurrent": lambda d, k, r, level: Recurrent(d, d),
-    "Convolutional": lambda d, k, r, level: Convolutional(d, k, k**level),
-    "Self-Attention (restricted)": lambda d, k, r, level: Restricted(r),
-    "Convolutional, contiguous kernels": lambda d, k, r, level: Convolutional(d, k),
-    "Convolutional, separable": lambda d, k, r, level: nn.Sequential(Convolutional(d, k, k**level, d), nn.Linear(d, d)),
-    "Self-Attention with projections": lambda d, k, r, level: Projected(d),
-    "Self-Attention, additive": lambda d, k, r, level: Additive(d),
+    "Recurrent": lambda d, k, r, level: _Recurrent(d, d),
+    "Convolutional": lambda d, k, r, level: _Convolutional(d, k, k**level),
+    "Self-Attention (restricted)": lambda d, k, r, level: _Restricted(r),
+    "Convolutional, contiguous kernels": lambda d, k, r, level: _Convolutional(d, k),
+    "Convolutional, separable": lambda d, k, r, level: nn.Sequential(
+        _Convolutional(d, k, k**level, d), nn.Linear(d, d)
+    ),
+    "Self-Attention with projections": lambda d, k, r, level: _Projected(d),
+    "Self-Attention, additive": lambda d, k, r, level: _Additive(d),
 }
 
 
 # Paths, as gradients show them. Nothing here knows what a layer computes; a recurrent one is a chain of steps.
 
 
-def connected(name: str, n: int, k: int, r: int, d: int = 4) -> dict[str, Any]:
+def _connected(name: str, n: int, k: int, r: int, d: int = 4) -> dict[str, Any]:
     """Stack layers of a type until another would connect no further positions, of n (2 or more), and follow them.
 
     `path` is the longest of the shortest paths, in edges, from an input to an output position that are connected;
@@ -182,7 +184,7 @@ def _depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
 
 def _edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """List edges from inputs (level, i) to outputs (level + 1, j); a recurrent layer's go step by step."""
-    if not isinstance(layer, Recurrent):
+    if not isinstance(layer, _Recurrent):
         return [((level, i), (level + 1, j)) for j, i in _depends(layer, n, d).nonzero().tolist()]
     from_input, from_state = _depends(lambda pair: layer(pair[:1], pair[1:]), 2, d)[0]
     inputs = [((level, t), (level + 1, t)) for t in range(n)] if from_input else []

@@ -24,7 +24,7 @@ class Lengths(NamedTuple):
 
 
 def training_flops(model: Model, lengths: Lengths) -> float:
-    """Return the FLOPs of the matrix products in learning from these tokens; a multiplication and an addition are two.
+    """Return the FLOPs of a Transformer's matrix products in learning from these tokens; a multiply-add is two.
 
     Backward costs twice as much as forward, which is, with S = Σ Lₛ, T = Σ Lₜ and V rows under the softmax:
 
@@ -44,10 +44,9 @@ def training_flops(model: Model, lengths: Lengths) -> float:
     return 3.0 * (layers + softmax + 2 * model.N * model.h * (model.d_k + model.d_v) * pairs)
 
 
-def planned_flops(model: Model, source: int, target: int, steps: int) -> float:
-    """Return the FLOPs of steps on so many tokens each, in sentences of WMT's mean length."""
-    lengths = Lengths(source, target, SENTENCE * source, SENTENCE * target, SENTENCE * target)
-    return steps * training_flops(model, lengths)
+def mean_lengths(source: int, target: int) -> Lengths:
+    """Return the sums for so many tokens in sentences of WMT's mean length."""
+    return Lengths(source, target, SENTENCE * source, SENTENCE * target, SENTENCE * target)
 
 
 def single_precision(hardware: str) -> float:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / STEPS
+_STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / _STEPS
 _LOWEST = -80  # e^_LOWEST is negligible beside 1; smaller values, and a mask's e^-inf, take many times as long
 
 
@@ -33,10 +33,10 @@ def dropout(x: Tensor, P: float) -> Tensor:
     """Drop numbers of `x`, of any shape. Only torch's seed decides which ones."""
     if P == 0.0 or x.is_cuda:
         return F.dropout(x, P)
-    dropped = round(P * STEPS)
-    if dropped >= STEPS:
+    dropped = round(P * _STEPS)
+    if dropped >= _STEPS:
         return x * 0.0
     # Four numbers share a draw of 64 bits.
     drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
-    kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - STEPS // 2, out=torch.empty(x.shape))
-    return x * kept.mul_(STEPS / (STEPS - dropped)).to(x.dtype)
+    kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - _STEPS // 2, out=torch.empty(x.shape))
+    return x * kept.mul_(_STEPS / (_STEPS - dropped)).to(x.dtype)

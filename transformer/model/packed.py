@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 BLOCK = 64  # tokens; with 128, seven in eight products would be of two sentences, with 64 three in four are
-MULTIPLE = 128  # a padded side's tokens are a multiple of it; also the length, roughly, of a sentence of padding
-SPARE = 64  # the least padding of each side, in as many sentences on both
+_MULTIPLE = 128  # a padded side's tokens are a multiple of it; also the length, roughly, of a sentence of padding
+_SPARE = 64  # the least padding of each side, in as many sentences on both
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Packed:
     def to_grid(self, x: Tensor) -> Tensor:
         """Move x [n, d] to the padded grid: [B, L, d], zero on padding."""
         B, L = self.shape
-        return (x if self.slots is None else Moved.apply(x, self.slots, B * L, True)).view(B, L, -1)
+        return (x if self.slots is None else _Moved.apply(x, self.slots, B * L, True)).view(B, L, -1)
 
     def from_grid(self, grid: Tensor) -> Tensor:
         """Move a padded grid [B, L, d] back to the tokens: [n, d]."""
         x = grid.flatten(0, 1)
-        return x if self.slots is None else Moved.apply(x, self.slots, len(self.ids), False)
+        return x if self.slots is None else _Moved.apply(x, self.slots, len(self.ids), False)
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
@@ -91,13 +91,13 @@ def collate_blocks(
 def padding_lengths(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
     """Return the lengths [2, sentences] of the padding of a batch of these lengths [2, pairs]; none is 0."""
     rest = padded_sizes(lengths, capacity) - lengths.sum(axis=1)
-    E = min(math.ceil(rest.max() / MULTIPLE), rest.min())
+    E = min(math.ceil(rest.max() / _MULTIPLE), rest.min())
     return rest[:, None] // E + (np.arange(E) < rest[:, None] % E)
 
 
 def padded_sizes(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
-    """Return [2] the tokens of each padded side: its capacity, or what it has, and SPARE more; a MULTIPLE."""
-    return -(-(np.maximum(lengths.sum(axis=1), capacity) + SPARE) // MULTIPLE) * MULTIPLE
+    """Return [2] the tokens of each padded side: its capacity, or what it has, and _SPARE more; a _MULTIPLE."""
+    return -(-(np.maximum(lengths.sum(axis=1), capacity) + _SPARE) // _MULTIPLE) * _MULTIPLE
 
 
 def _places(lengths: np.ndarray) -> np.ndarray:
@@ -129,7 +129,7 @@ def blocks_of(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch
     return Blocks(*tables)
 
 
-class Moved(torch.autograd.Function):
+class _Moved(torch.autograd.Function):
     """Rows moved from a packed stream [n, d] to a padded grid, or back; rows that nothing is moved to are zero.
 
     slots: the grid's places of the stream's first rows; the others are padding. Autograd's own backward would add.

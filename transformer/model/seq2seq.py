@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.config.experiment import Model
+from transformer.model.cost import Lengths
 from transformer.model.packed import Packed
 
 
@@ -28,10 +29,7 @@ Decoders = Callable[[Packed, int], Decoder]  # of a batch of sources, over the f
 
 
 class Seq2Seq(nn.Module):
-    """A model of target sentences given source sentences. An architecture defines what raises NotImplementedError.
-
-    A learned table of positions ends its name with `position_table`: `architectures.parameters` does not count it.
-    """
+    """A model of target sentences given source sentences. An architecture defines what raises NotImplementedError."""
 
     new_word: Tensor | None = None  # [V] a buffer for 1 where a token begins a word or tags one, if the model uses it
     shortest = 1  # source tokens that a shorter sentence costs as much as, in `incremental`
@@ -63,6 +61,14 @@ class Seq2Seq(nn.Module):
     def fits_blocks(self, device: torch.device, dtype: torch.dtype) -> bool:
         """Tell whether the model can train on batches laid out in blocks (`packed.collate_blocks`)."""
         return False
+
+    def flops(self, lengths: Lengths) -> float:
+        """Return the FLOPs of the matrix products in learning from these tokens; backward costs twice forward."""
+        raise NotImplementedError
+
+    def parameter_count(self) -> int:
+        """Count the trained numbers, but for learned positions (Table 3, row E): tables named `position_table`."""
+        return sum(x.numel() for name, x in self.named_parameters() if not name.endswith("position_table"))
 
     @property
     def device(self) -> torch.device:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, POSITIONS, Model
 from transformer.model.attention import CrossAttention, MultiHead, SelfAttention, fits_blocks
+from transformer.model.cost import Lengths, training_flops
 from transformer.model.incremental import CACHE_BLOCK, CachedDecoder, Weights
 from transformer.model.kernels import dropout
 from transformer.model.packed import Packed, pack
@@ -89,6 +90,9 @@ class Transformer(Seq2Seq):
 
     def fits_blocks(self, device: torch.device, dtype: torch.dtype) -> bool:
         return fits_blocks(self.config, device, dtype)
+
+    def flops(self, lengths: Lengths) -> float:
+        return training_flops(self.config, lengths)
 
     def _stream(self, x: Tensor) -> Tensor:
         """Narrow embeddings for the first layer; pre-norm adds to one sum throughout, in 32 bits."""

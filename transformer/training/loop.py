@@ -20,7 +20,7 @@ from transformer.data.corpus import Subwords
 from transformer.device import available_memory
 from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
-from transformer.model.cost import Lengths, training_flops
+from transformer.model.cost import Lengths
 from transformer.process import Interrupted, StopSignals
 from transformer.storage import provenance
 from transformer.storage.checksums import read_manifest, require_sums
@@ -192,7 +192,7 @@ class TrainingRun:
         progress.position += 1
         progress.source_tokens += source
         progress.target_tokens += target
-        progress.flops += training_flops(self.experiment.model, total_lengths(lengths))
+        progress.flops += self.learner.model.flops(total_lengths(lengths))
         return update
 
     def due(self) -> bool:

@@ -63,7 +63,7 @@ def has_own_tables(config: Model) -> bool:
     return config.positions != "sinusoid" or config.sinusoids != "interleaved" or config.target_spaces > 0
 
 
-def marian_tokens(vocabulary: Subwords, rows: int) -> list[str]:
+def _marian_tokens(vocabulary: Subwords, rows: int) -> list[str]:
     """Return the name of each row there, a subword or `unused N`: [rows + 1]."""
     pieces = vocabulary.pieces[:rows]
     names = [*pieces, *(UNUSED.format(row) for row in range(len(pieces), rows))]
@@ -111,7 +111,7 @@ def _configuration(
         "unk_token": vocabulary.pieces[UNK],
         "model_max_length": POSITIONS,
     }
-    vocab = {name: row for row, name in enumerate(marian_tokens(vocabulary, rows))}
+    vocab = {name: row for row, name in enumerate(_marian_tokens(vocabulary, rows))}
     return {"config": model, "generation_config": generation, "tokenizer_config": tokenizer, "vocab": vocab}
 
 

@@ -14,7 +14,7 @@ from transformer.config.experiment import EOS, PAD
 from transformer.model.seq2seq import Decoder
 
 _SEARCH_GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
-FEW = 2**15  # continuations; `expand` ranks up to this many all at once
+_FEW = 2**15  # continuations; `expand` ranks up to this many all at once
 
 Scored = tuple[list[int], float]  # the ids of a translation, and its log-probability over its length penalty
 
@@ -74,7 +74,7 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     best tokens, and groups are fewer to rank.
     """
     B, K, V = log_probabilities.shape
-    if B * K * V <= FEW:
+    if B * K * V <= _FEW:
         return (log_probabilities + alive[:, :, None]).flatten(1).topk(min(most, K * V), dim=1)
     groups = V // _SEARCH_GROUP  # each with every groups-th token; the few that are left over are in none
     grouped = log_probabilities[:, :, : groups * _SEARCH_GROUP].unflatten(2, (_SEARCH_GROUP, groups))

@@ -25,7 +25,7 @@ SEARCH = [
     "model",
     "data/corpus.py",
     "data/tokenization.py",
-    *(f"translation/{name}.py" for name in ("decoder", "search", "translator")),
+    *(f"translation/{name}.py" for name in ("search", "translator")),
 ]
 SCORES = ["data/tokenization.py", "evaluation/bleu.py", "evaluation/scores.py"]
 RESOURCES = layout.Resources("resources")

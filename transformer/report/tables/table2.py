@@ -14,7 +14,7 @@ import pandas as pd
 
 from transformer.config.scales import TABLE_2
 from transformer.evaluation.scores import read_scores, require_one
-from transformer.model.cost import SENTENCE, SUSTAINED, planned_flops, single_precision
+from transformer.model.cost import SENTENCE, SUSTAINED, mean_lengths, single_precision, training_flops
 from transformer.report.tables import cells
 from transformer.report.tables.render import NINE_DIGITS, Cell, Column, Note, Table, lay_out
 from transformer.storage.checksums import read_manifest, read_trained
@@ -90,7 +90,8 @@ def _counted(model: str, settings: str | Path, stated: pd.DataFrame) -> dict[str
     for row in stated[("Transformer (" + stated["experiment"] + ")") == model].itertuples():
         values = {name: int(value) for name, value in (sizes["base"] | sizes[row.experiment]).items()}
         made = SimpleNamespace(**values, output_rows=row.subwords)
-        counted[f"{row.task}_counted"] = planned_flops(made, row.source_tokens, row.target_tokens, row.steps)
+        lengths = mean_lengths(row.source_tokens, row.target_tokens)
+        counted[f"{row.task}_counted"] = row.steps * training_flops(made, lengths)
     return counted
 
 
