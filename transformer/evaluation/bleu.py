@@ -100,12 +100,10 @@ def tokenizer_of(code: str) -> str | None:
 def missing_tokenizer(code: str) -> str | None:
     """Return a line on a tokeniser that would count words of this language if it were installed, or None."""
     language = language_of(code)
-    try:
-        BLEU(trg_lang=language)
-    except RuntimeError:
-        name = f"{language}-mecab is not installed (pip install 'sacrebleu[{language}]')"
-        return f"{name}: letters are counted in place of words"
-    return None
+    if tokenizer_of(language) != "char" or language in _LETTERS:
+        return None
+    name = f"{language}-mecab is not installed (pip install 'sacrebleu[{language}]')"
+    return f"{name}: letters are counted in place of words"
 
 
 def cut(sentences: list[str], language: str) -> list[str]:
