@@ -36,8 +36,8 @@ def server():
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(download, "PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(download, "TIMEOUTS", (5, 0.5))
+    monkeypatch.setattr(download, "_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(download, "_TIMEOUTS", (5, 0.5))
     monkeypatch.setenv("no_proxy", "*")
 
 
@@ -174,7 +174,7 @@ def test_a_killed_process_goes_on_where_it_was(server, arguments, output):
     command = [sys.executable, "-m", "transformer", *arguments("/a")]
     where = {"cwd": Path(__file__).parents[2], "env": os.environ | {"no_proxy": "*"}}
     with subprocess.Popen(command, **where) as process:
-        while not download.length(part_of(output)):
+        while not download._length(part_of(output)):
             assert process.poll() is None
             time.sleep(0.01)
         process.kill()

@@ -43,17 +43,17 @@ from transformer.storage.records import Checksum, Count
 
 logger = logging.getLogger(__name__)
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
-OFFSET = np.dtype("<i8")
+_OFFSET = np.dtype("<i8")
 CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
 
 SPECIAL = 3  # PAD, EOS and UNK
 _SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
 CONTINUED = "@@"  # ends the name of a subword whose word goes on in the next
-LINE = 4192  # bytes: SentencePiece passes over longer lines, and over those with RESERVED
-RESERVED = "\u2585"
+_LINE = 4192  # bytes: SentencePiece passes over longer lines, and over those with _RESERVED
+_RESERVED = "\u2585"
 _TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
-SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
+_SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
 
 _assigned: list[Callable[[list], object]] = []  # a worker process's task
 
@@ -75,14 +75,14 @@ def learn(
     """
     model, long, reserved = io.BytesIO(), False, 0
     for line in evenly(texts, sentences):
-        long |= len(line.encode()) > LINE  # else the model, whose bytes hold this limit, is as it always was
-        reserved += RESERVED in line
+        long |= len(line.encode()) > _LINE  # else the model, whose bytes hold this limit, is as it always was
+        reserved += _RESERVED in line
     if reserved:
         logger.warning("%s lines have U+2585, which is SentencePiece's own: it is learned as a space", reserved)
     try:
         with at_once():
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(line.replace(RESERVED, " ") for line in evenly(texts, sentences)),
+                sentence_iterator=(line.replace(_RESERVED, " ") for line in evenly(texts, sentences)),
                 model_writer=model,
                 model_type="bpe",
                 vocab_size=size,
@@ -117,7 +117,7 @@ def find_symbols(text: Path, rows: int) -> list[str]:
 
 def blank(line: str) -> bool:
     """Return whether nothing of a line is seen: spaces, controls, U+200B and its like, and SentencePiece's space."""
-    return all(char == SPACE or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in line)
+    return all(char == _SPACE or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in line)
 
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:
@@ -164,8 +164,8 @@ class Subwords:
 
     def names(self, ids: list[int]) -> list[str]:
         """Return the tokens for readers: without Moses' escapes, and ending in @@ if the word goes on."""
-        named = [_TOKEN_NAMES.get(token) or html.unescape(self.pieces[token].removeprefix(SPACE)) for token in ids]
-        begins = [token in _TOKEN_NAMES or self.pieces[token].startswith(SPACE) for token in [*ids, EOS]]
+        named = [_TOKEN_NAMES.get(token) or html.unescape(self.pieces[token].removeprefix(_SPACE)) for token in ids]
+        begins = [token in _TOKEN_NAMES or self.pieces[token].startswith(_SPACE) for token in [*ids, EOS]]
         goes_on = [token not in _TOKEN_NAMES and not begun for token, begun in zip(ids, begins[1:], strict=True)]
         return [name + CONTINUED * more for name, more in zip(named, goes_on, strict=True)]
 
@@ -179,7 +179,7 @@ class Subwords:
     def new_word(self, rows: int) -> list[bool]:
         """Return for each of `rows` ids whether it begins or tags a word: PAD, EOS, subwords after a space, tags."""
         tags = {token for symbol, token in self.symbols.items() if symbol[0] not in "()"}
-        begins = [token in tags or piece.startswith(SPACE) for token, piece in enumerate(self.pieces)]
+        begins = [token in tags or piece.startswith(_SPACE) for token, piece in enumerate(self.pieces)]
         begins[PAD] = begins[EOS] = True
         return begins + [False] * (rows - len(begins))
 
@@ -234,7 +234,7 @@ def _encode(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) ->
     """Return the ids end to end and the sentences' lengths: arrays, as processes exchange lists far more slowly."""
     sentences = encode(lines)
     ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
-    return ids, np.fromiter(map(len, sentences), OFFSET)
+    return ids, np.fromiter(map(len, sentences), _OFFSET)
 
 
 def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int, symbols: bool = False) -> None:
@@ -242,7 +242,7 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
     end, subwords = 0, Subwords(vocabulary)
     task = partial(_encode, subwords.encode_symbols if symbols else subwords.encode)
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
-        offset_file.write(np.zeros(1, OFFSET).tobytes())
+        offset_file.write(np.zeros(1, _OFFSET).tobytes())
         for chunk, lengths in parallel(task, read_lines(text), processes, len):
             id_file.write(chunk.tobytes())
             ends = end + np.cumsum(lengths)
@@ -270,7 +270,7 @@ class TokenArray:
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
         """Map the two files into memory. Raises InputError if they are no token array."""
         try:
-            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, OFFSET, mode="r"))
+            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, _OFFSET, mode="r"))
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:

@@ -21,9 +21,9 @@ from transformer.storage.files import InputError, checksum, naming
 
 logger = logging.getLogger(__name__)
 
-TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces: the old servers stall
+_TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces: the old servers stall
 _ATTEMPTS = 5  # in a row that bring nothing new
-PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
+_PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
 _PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
 
 
@@ -42,10 +42,10 @@ class Version:
 
     def difference(self, path: Path) -> str | None:
         """Return the fault of a file, or None."""
-        if length(path) == 0:
+        if _length(path) == 0:
             return "found an empty file"
-        if self.size not in (None, length(path)):
-            return f"expected {self.size} bytes, found {length(path)}"
+        if self.size not in (None, _length(path)):
+            return f"expected {self.size} bytes, found {_length(path)}"
         for name, expected in (("SHA-256", self.sha256), ("MD5", self.md5)):
             if expected and (actual := checksum(path, name.replace("-", ""))) != expected:
                 return f"expected {name} {expected}, found {actual}"
@@ -68,10 +68,10 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
     for version, url in [(some, url) for some in versions for url in some.urls]:
         place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
         part = version.part(output)
-        resumed = length(part) > 0 and version.size is not None
+        resumed = _length(part) > 0 and version.size is not None
         try:
             for _ in range(1 + resumed):  # the bytes that were there before may be to blame
-                download(place, part, version.size)
+                _download(place, part, version.size)
                 if not (wrong := version.difference(part)):
                     break
                 part.unlink()
@@ -88,24 +88,24 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
     raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
 
 
-def download(place: str | Path, part: Path, size: int | None) -> None:
+def _download(place: str | Path, part: Path, size: int | None) -> None:
     """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises _Refused."""
     if isinstance(place, Path):
         if not place.is_file():
             raise _Refused("no such file")
         shutil.copyfile(place, part)
         return
-    failures, farthest = 0, length(part)
-    while length(part) < (size or 1 << 63):
+    failures, farthest = 0, _length(part)
+    while _length(part) < (size or 1 << 63):
         try:
-            _transfer(place, part, length(part) if size else 0, size)  # of unknown size, from the beginning
+            _transfer(place, part, _length(part) if size else 0, size)  # of unknown size, from the beginning
             return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
-            failures = 1 if length(part) > farthest else failures + 1
-            farthest = max(farthest, length(part))
+            failures = 1 if _length(part) > farthest else failures + 1
+            farthest = max(farthest, _length(part))
             if failures == _ATTEMPTS:
                 raise _Refused(f"{type(error).__name__}: {error}, {_ATTEMPTS} times") from error
-            pause = PAUSE_SECONDS * 2 ** (failures - 1)
+            pause = _PAUSE_SECONDS * 2 ** (failures - 1)
             logger.warning("%s: %s; again in %g s", place, error, pause)
             time.sleep(pause)
         except requests.RequestException as error:
@@ -115,7 +115,7 @@ def download(place: str | Path, part: Path, size: int | None) -> None:
 def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
     """Write what one request gives from the byte `start` on. Raises ConnectionError for what may pass, or _Refused."""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
-    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUTS) as response:
+    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUTS) as response:
         status = f"HTTP {response.status_code} {response.reason}"
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
         if refused := start and not ranged and response.status_code in (206, 416):
@@ -137,10 +137,10 @@ def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
                 bar.update(file.write(piece))
             file.flush()
             os.fsync(file.fileno())
-    if length(part) < (total or 0):
-        raise requests.ConnectionError(f"ended after {length(part)} of {total} bytes")
+    if _length(part) < (total or 0):
+        raise requests.ConnectionError(f"ended after {_length(part)} of {total} bytes")
 
 
-def length(path: Path) -> int:
+def _length(path: Path) -> int:
     """Return the size of a file in bytes, 0 if there is none."""
     return path.stat().st_size if path.exists() else 0

@@ -17,20 +17,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-Pick = Callable[[Any], Any]  # draws one of several choices, each with the same probability
+_Pick = Callable[[Any], Any]  # draws one of several choices, each with the same probability
 
 
-def rows(table: str) -> list:
+def _rows(table: str) -> list:
     """Return the rows of a table of grammar.toml as named tuples."""
-    columns, *lines = WORDS[table].strip().split("\n")
+    columns, *lines = _WORDS[table].strip().split("\n")
     row = namedtuple("Row", columns.split())
     return [row(*(cell.strip("-") for cell in line.split())) for line in lines]
 
 
-WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-NOUNS, _ADJECTIVES, _DETERMINERS = rows("nouns"), rows("adjectives"), rows("determiners")
-*VERBS, MUST, CAN, BE, MAKE = rows("verbs")
-FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_NOUNS, _ADJECTIVES, _DETERMINERS = _rows("nouns"), _rows("adjectives"), _rows("determiners")
+*_VERBS, _MUST, _CAN, _BE, _MAKE = _rows("verbs")
+_FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
 _DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
 _PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
 _MOST_WORDS = 12  # English words
@@ -69,70 +69,71 @@ class _Phrase(NamedTuple):
     en: str
     de: str
     fr: str
-    noun: Any  # a row of NOUNS
+    noun: Any  # a row of _NOUNS
     plural: bool
 
 
-def _draw_sentence(pick: Pick) -> Item:
+def _draw_sentence(pick: _Pick) -> Item:
     form = pick(("action", "action", "modal", "modal", "comparison", "description"))
     subject = _draw_phrase(pick, {"comparison": "px", "description": "patx"}.get(form, "pa"))
     match form:
         case "action":  # "hides a key"
-            verb, rest = pick(VERBS), _draw_object(pick, "pat", subject)[:3]
+            verb, rest = pick(_VERBS), _draw_object(pick, "pat", subject)[:3]
         case "modal":  # "must hide a key", where the German infinitive comes last
-            verb, infinitive, thing = pick((MUST, CAN)), pick(VERBS), _draw_object(pick, "pat", subject)
-            english = tree("VP", tree("VB", infinitive.en), thing.en)
-            rest = english, join(thing.de, infinitive.de), join(infinitive.fr, thing.fr)
+            verb, infinitive, thing = pick((_MUST, _CAN)), pick(_VERBS), _draw_object(pick, "pat", subject)
+            english = _tree("VP", _tree("VB", infinitive.en), thing.en)
+            rest = english, _join(thing.de, infinitive.de), _join(infinitive.fr, thing.fr)
         case "comparison":  # "makes the task more difficult"
-            verb, thing, adjective = MAKE, _draw_object(pick, "x", subject), _draw_adjective(pick, "x")
-            english = tree("S", thing.en, tree("ADJP", tree("RBR", "more"), tree("JJ", adjective.en)))
-            french = join(thing.fr, "plus", _french_adjective(adjective, thing.noun, thing.plural))
+            verb, thing, adjective = _MAKE, _draw_object(pick, "x", subject), _draw_adjective(pick, "x")
+            english = _tree("S", thing.en, _tree("ADJP", _tree("RBR", "more"), _tree("JJ", adjective.en)))
+            french = _join(thing.fr, "plus", _french_adjective(adjective, thing.noun, thing.plural))
             rest = english, f"{thing.de} {adjective.de}er", french
         case "description":  # "is too hungry"
-            verb, (en, de, fr), adjective = BE, pick(_DEGREES), _draw_adjective(pick, subject.noun.kind)
-            english = tree("ADJP", en and tree("RB", en), tree("JJ", adjective.en))
-            rest = english, join(de, adjective.de), join(fr, _french_adjective(adjective, subject.noun, subject.plural))
+            verb, (en, de, fr), adjective = _BE, pick(_DEGREES), _draw_adjective(pick, subject.noun.kind)
+            english = _tree("ADJP", en and _tree("RB", en), _tree("JJ", adjective.en))
+            french = _join(fr, _french_adjective(adjective, subject.noun, subject.plural))
+            rest = english, _join(de, adjective.de), french
     tag = "MD" if form == "modal" else "VBP" if subject.plural else "VBZ"
     singular, plural = (verb.en_singular, verb.de_singular, verb.fr_singular), (verb.en, verb.de, verb.fr_plural)
     english, german, french = plural if subject.plural else singular
-    bracketed = tree("S", subject.en, tree("VP", tree(tag, english), rest[0]), "(. .)")
+    bracketed = _tree("S", subject.en, _tree("VP", _tree(tag, english), rest[0]), "(. .)")
     bracketed = re.sub(r" [^(]", lambda match: match[0].upper(), bracketed, count=1)
-    plain = join(*re.findall(r" (\w+)\)", bracketed))
-    texts = plain, join(subject.de, german, rest[1]), join(subject.fr, french, rest[2])
+    plain = _join(*re.findall(r" (\w+)\)", bracketed))
+    texts = plain, _join(subject.de, german, rest[1]), _join(subject.fr, french, rest[2])
     return Item(*(f"{text[0].upper()}{text[1:]}." for text in texts), bracketed)
 
 
-def _draw_object(pick: Pick, kinds: str, subject: _Phrase) -> _Phrase:
+def _draw_object(pick: _Pick, kinds: str, subject: _Phrase) -> _Phrase:
     """Draw "a red key" or "a red key for its queen"."""
     phrase = _draw_phrase(pick, kinds, subject)
     if pick((False, True)):
         return phrase
     (en, de, fr), other = pick(_PREPOSITIONS), _draw_phrase(pick, "pa", subject)
-    english = tree("NP", phrase.en, tree("PP", tree("IN", en), other.en))
-    return phrase._replace(en=english, de=join(phrase.de, de, other.de), fr=join(phrase.fr, fr, other.fr))
+    english = _tree("NP", phrase.en, _tree("PP", _tree("IN", en), other.en))
+    return phrase._replace(en=english, de=_join(phrase.de, de, other.de), fr=_join(phrase.fr, fr, other.fr))
 
 
-def _draw_phrase(pick: Pick, kinds: str, subject: _Phrase | None = None) -> _Phrase:
+def _draw_phrase(pick: _Pick, kinds: str, subject: _Phrase | None = None) -> _Phrase:
     """Draw a subject, or the object of one: in the accusative, and maybe with a possessive of the subject."""
-    noun, plural = pick([noun for noun in NOUNS if noun.kind in kinds]), pick((False, False, True))
+    noun, plural = pick([noun for noun in _NOUNS if noun.kind in kinds]), pick((False, False, True))
     owner = subject and ("plural" if subject.plural else subject.noun.kind + subject.noun.de_gender)
     choices = [row for row in _DETERMINERS if row.owner in ("", owner) and (row.en_plural if plural else row.en)]
     determiner, adjective = pick(choices), _draw_adjective(pick, noun.kind) if pick((False, True)) else None
-    form = FORMS.index("p" if plural else "a" if subject and noun.de_gender == "m" else noun.de_gender)
-    english = tree("NNS", f"{noun.en}s") if plural else tree("NN", noun.en)
+    form = _FORMS.index("p" if plural else "a" if subject and noun.de_gender == "m" else noun.de_gender)
+    english = _tree("NNS", f"{noun.en}s") if plural else _tree("NN", noun.en)
     german, french = noun.de_plural if plural else noun.de, noun.fr + "s" * plural
     if adjective:
-        english = join(tree("JJ", adjective.en), english)
-        german = join(adjective.de + determiner.ending.split("/")[form], german)
+        english = _join(_tree("JJ", adjective.en), english)
+        german = _join(adjective.de + determiner.ending.split("/")[form], german)
         agreed = _french_adjective(adjective, noun, plural)
-        french = join(agreed, french) if adjective.fr_side == "before" else join(french, agreed)
-    english = tree("NP", tree(determiner.tag, determiner.en_plural if plural else determiner.en), english)
-    german = join(determiner.de.split("/")[form], german)
-    french = join(determiner.fr.split("/")["mfp".index("p" if plural else noun.fr_gender)], french)
+        french = _join(agreed, french) if adjective.fr_side == "before" else _join(french, agreed)
+    english = _tree("NP", _tree(determiner.tag, determiner.en_plural if plural else determiner.en), english)
+    german = _join(determiner.de.split("/")[form], german)
+    french = _join(determiner.fr.split("/")["mfp".index("p" if plural else noun.fr_gender)], french)
     return _Phrase(english, german, french, noun, plural)
 
 
-def _draw_adjective(pick: Pick, kind: str) -> Any:
+def _draw_adjective(pick: _Pick, kind: str) -> Any:
     return pick([adjective for adjective in _ADJECTIVES if kind in adjective.kinds])
 
 
@@ -140,9 +141,9 @@ def _french_adjective(adjective: Any, noun: Any, plural: bool) -> str:
     return (adjective.fr if noun.fr_gender == "m" else adjective.fr_feminine) + "s" * plural
 
 
-def tree(label: str, *children: str) -> str:
-    return f"({label} {join(*children)})"
+def _tree(label: str, *children: str) -> str:
+    return f"({label} {_join(*children)})"
 
 
-def join(*words: str) -> str:
+def _join(*words: str) -> str:
     return " ".join(filter(None, words))

@@ -19,7 +19,7 @@ from transformer.config.experiment import Preparation
 from transformer.data.corpus import blank, parallel
 from transformer.storage.files import InputError, read_pairs, write_columns
 
-RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languages whose abbreviations Moses knows
+_RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languages whose abbreviations Moses knows
 # Languages for which Moses has rules, and whose text comes back from its words. In most others it cuts words at
 # apostrophes or marks, as it does in German, whose recorded runs need it.
 _MOSES = {"cs", "de", "en", "es", "fr", "hu", "is", "lt", "sk", "sl"}
@@ -31,7 +31,7 @@ _SHORT = dict(pair.split(":") for pair in _CODES.split())
 composed = partial(unicodedata.normalize, "NFC")  # one character for a letter and its marks, where some write two
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
-MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
+_MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
 _SYNTAX = re.compile(r"(?<!\\)(\[[^]]*\]|[()])")  # a pattern's character classes and the brackets of its groups
 # A rule that looks for a quote behind every dot of a row, and its equal that reads the row once.
 _LINEAR = {r'(\.+)"(\s*[^<])': (r'(\.+)((")(\s*[^<]))?', r"\3\1\4")}
@@ -45,25 +45,13 @@ class Normalizer(MosesPunctNormalizer):
         self.rules = []  # each with a character that text must have for it to match
         for pattern, new in (_LINEAR.get(pattern, (pattern, new)) for pattern, new in self.substitutions):
             literal = _SYNTAX.sub("", pattern).replace(r"\r", "\r")
-            mark = "  " if pattern == " +" else MARK.search(literal).group()
+            mark = "  " if pattern == " +" else _MARK.search(literal).group()
             self.rules.append((mark, re.compile(pattern), new))
 
     def normalize(self, text: str) -> str:
         for mark, pattern, new in self.rules:
             text = pattern.sub(new, text) if mark in text else text
         return text.strip()
-
-
-class _MosesTokenizer(MosesTokenizer):
-    """sacremoses' tokeniser, made fast: it builds its sets of letters once, not at every abbreviation."""
-
-    def __init__(self, language: str):
-        super().__init__(language)
-        self.islower, self.letters = frozenset(self.IsLower).issuperset, frozenset(self.IsAlpha)
-
-    def isanyalpha(self, text: str) -> bool:
-        """Return whether any character is a letter of this language."""
-        return not self.letters.isdisjoint(text)
 
 
 def detokenizer_of(code: str) -> MosesDetokenizer:
@@ -87,7 +75,7 @@ class Tokenizer:
         self.preparation, self.moses = preparation, uses_moses(code, preparation)
         if self.moses:
             self.normalizer = Normalizer(language_of(code))
-            self.tokenizer, self.detokenizer = _MosesTokenizer(language_of(code)), detokenizer_of(code)
+            self.tokenizer, self.detokenizer = MosesTokenizer(language_of(code)), detokenizer_of(code)
 
     def tokenize(self, line: str) -> str:
         """Turn a raw sentence into a tokenised one; without Moses, into one in NFC."""
@@ -107,8 +95,9 @@ class Tokenizer:
             text = self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
         else:
             text = _single_spaced(line)
-        capital = self.preparation.decapitalize and not self.preparation.lowercase
-        return text[:1].upper() + text[1:] if capital else text
+        if self.preparation.decapitalize and not self.preparation.lowercase:
+            text = text[:1].upper() + text[1:]
+        return text if self.moses else composed(text)  # a large letter or the model may need several characters
 
     def count_words(self, text: str) -> int:
         """Count the words of tokenised text."""
@@ -129,20 +118,20 @@ def language_of(code: str) -> str:
 
 def no_rules(code: str) -> str | None:
     """Return a line on a language of which Moses has no rules, or None."""
-    if (language := language_of(code)) in RULES:
+    if (language := language_of(code)) in _RULES:
         return None
     return f"{code}: Moses has no rules of a language '{language}', and takes those of English abbreviations"
 
 
 # Why a training pair is left out, and how that is said.
-FAULTS = {"blank": "with a blank side", "long": "too long (max_words)", "unequal": "too unequal (max_ratio)"}
+_FAULTS = {"blank": "with a blank side", "long": "too long (max_words)", "unequal": "too unequal (max_ratio)"}
 # A word of raw text: in scripts without spaces, as many characters as words have there.
 _EAST = "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_EAST}]{{1,2}}|[{_SOUTH_EAST}]{{1,5}}|[^\s{_EAST}{_SOUTH_EAST}]+")
 
 
-def fault(source: int, target: int, preparation: Preparation) -> str | None:
+def _fault(source: int, target: int, preparation: Preparation) -> str | None:
     """Return the rule by which a training pair with so many words is left out, or None if it is clean."""
     short, long = sorted((source, target))
     if not short:
@@ -158,11 +147,11 @@ def write_tokenized(
     clean: bool,
     processes: int,
 ) -> dict[str, int]:
-    """Tokenise the (source, target) files of `corpora` into `outputs`; `clean` drops the pairs that have a `fault`.
+    """Tokenise the (source, target) files of `corpora` into `outputs`; `clean` drops the pairs that have a fault.
 
     Returns how many pairs were "read" and "kept", and how many had each fault. Raises InputError if none is left.
     """
-    counts = Counter(dict.fromkeys(("read", "kept", *(FAULTS if clean else ())), 0))
+    counts = Counter(dict.fromkeys(("read", "kept", *(_FAULTS if clean else ())), 0))
     task = partial(_tokenize, [Tokenizer(language, preparation) for language in languages], clean)
     pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
 
@@ -179,7 +168,7 @@ def write_tokenized(
 
 def left_out(counts: dict[str, int]) -> str:
     """Say how many pairs were left out by which rule."""
-    return ", ".join(f"{counts[name]:,} {rule}" for name, rule in FAULTS.items() if name in counts)
+    return ", ".join(f"{counts[name]:,} {rule}" for name, rule in _FAULTS.items() if name in counts)
 
 
 def _tokenize(
@@ -190,7 +179,7 @@ def _tokenize(
     kept, faults = [], Counter()
     for left, right in pairs:
         pair = source.tokenize(left), target.tokenize(right)
-        wrong = fault(source.count_words(pair[0]), target.count_words(pair[1]), source.preparation) if clean else None
+        wrong = _fault(source.count_words(pair[0]), target.count_words(pair[1]), source.preparation) if clean else None
         if wrong:
             faults[wrong] += 1
         else:

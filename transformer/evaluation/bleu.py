@@ -19,12 +19,12 @@ PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
 # Languages without spaces between words for which sacreBLEU takes 13a; its model of FLORES would be downloaded.
 _LETTERS = ("th", "km", "my", "lo", "bo")
 _HYPHENATED = re.compile(rb"(\S)-(\S)")
-SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
+_SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
 _QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
-PLAIN = str.maketrans({quote: plain for plain, quotes in _QUOTES.items() for quote in quotes})
+_PLAIN = str.maketrans({quote: plain for plain, quotes in _QUOTES.items() for quote in quotes})
 _UNICODE_QUOTES = "".join(_QUOTES.values())
-ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
+_ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
 # Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
 _TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
 TER_WORDS = 300  # of a line, which take seconds; two thousand take longer than anybody waits
@@ -100,12 +100,10 @@ def tokenizer_of(code: str) -> str | None:
 def missing_tokenizer(code: str) -> str | None:
     """Return a line on a tokeniser that would count words of this language if it were installed, or None."""
     language = language_of(code)
-    try:
-        BLEU(trg_lang=language)
-    except RuntimeError:
-        name = f"{language}-mecab is not installed (pip install 'sacrebleu[{language}]')"
-        return f"{name}: letters are counted in place of words"
-    return None
+    if tokenizer_of(language) != "char" or language in _LETTERS:
+        return None
+    name = f"{language}-mecab is not installed (pip install 'sacrebleu[{language}]')"
+    return f"{name}: letters are counted in place of words"
 
 
 def cut(sentences: list[str], language: str) -> list[str]:
@@ -126,7 +124,7 @@ def paper_reference(references: list[str], language: str) -> list[str]:
 
 
 def plain_quotes(sentences: list[str]) -> list[str]:
-    return [line.translate(PLAIN) for line in sentences]
+    return [line.translate(_PLAIN) for line in sentences]
 
 
 def moses_tokens(sentences: list[str], language: str, escape: bool = False) -> list[str]:
@@ -148,7 +146,7 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
     """
     if language_of(language) != "de":
         return sentences
-    split = rb"\1" + SPLIT.encode() + rb"\2"
+    split = rb"\1" + _SPLIT.encode() + rb"\2"
     return [_HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
 
 
@@ -178,7 +176,7 @@ def marks(sentences: list[str]) -> dict:
     letters = {letter for letter in set("".join(sentences)) if letter.isupper() or letter.islower()}
     return {
         "unicode_quotes": sum(character in _UNICODE_QUOTES for line in sentences for character in line),
-        "escaped_lines": sum(bool(ESCAPE.search(line)) for line in sentences),
+        "escaped_lines": sum(bool(_ESCAPE.search(line)) for line in sentences),
         "tokenized_lines": sum(bool(_TOKENIZED.search(line)) for line in sentences),
         "capitals": any(map(str.isupper, letters)) if letters else None,
     }
