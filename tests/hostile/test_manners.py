@@ -26,7 +26,7 @@ def run(*arguments, shell: str = "", **env: str) -> subprocess.CompletedProcess:
 
 # Signals.
 
-SCRIPT = ROOT / "workflow/scripts/tokenize.py"
+SCRIPT = ROOT / "workflow/scripts/tokenize_text.py"
 # As Snakemake begins a script, also with the name of the original file.
 PREAMBLE = """from types import SimpleNamespace as Names
 params = Names(data="{folder}", languages=["en", "de"], preparation={preparation}, longest=9)
@@ -42,9 +42,9 @@ def starting(tmp_path):
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
     names = {"folder": tmp_path / "to", "text": text, "log": tmp_path / "log", "script": SCRIPT}
     preamble = PREAMBLE.format(preparation=to_builtins(PREPARATION), **names)
-    write_text(tmp_path / "tokenize.py", [preamble, SCRIPT.read_text("utf-8")])
+    write_text(tmp_path / "job.py", [preamble, SCRIPT.read_text("utf-8")])
     options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
-    with psutil.Popen([sys.executable, tmp_path / "tokenize.py"], **options) as process:
+    with psutil.Popen([sys.executable, tmp_path / "job.py"], **options) as process:
         while sum(map(catches_ctrl_c, process.children())) < 2:
             assert process.poll() is None
         yield process

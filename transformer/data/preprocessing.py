@@ -43,7 +43,7 @@ def tokenize_split(
     texts = [data.tokens(split, side) for side in SIDES]
     counts = write_tokenized(corpora, texts, languages, preparation, clean, processes)
     write_json(data.counts(split), counts | {"files": sums_of(texts)})
-    said = [f"{split}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
+    said = [f"{data.folder / split}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
     said += [f"left out: {left_out(counts)}"] if clean else []
     logger.info("; ".join([*said, *(_ceiling(path, languages[1], preparation) for path in references)]))
     if vocabulary:

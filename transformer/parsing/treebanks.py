@@ -144,7 +144,7 @@ def linearize_split(
     kept = write_columns(lines, texts)
     counts = {"trees": len(sentences), "phrases": len(parts), "repeat": repeat, "silver": kept - len(gold)}
     write_json(data.counts(split), {"kept": kept} | counts | {"files": sums_of(texts)})
-    logger.info("%s: %s", split, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    logger.info("%s: %s", data.folder / split, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 
 def _draw_phrases(sentences: list[Tree], most: int) -> list[Tree]:

@@ -68,9 +68,8 @@ class Inputs:
         """Return the options of `fetch`: another address gives the same bytes."""
         download = self.config["downloads"][wildcards.file]
         options = [word for url in download["urls"] for word in ("--url", url)]
-        options += [
-            word for key, value in _given(download, "sha256", "md5", "size").items() for word in (f"--{key}", value)
-        ]
+        for key, value in _given(download, "sha256", "md5", "size").items():
+            options += [f"--{key}", value]
         options += [word for other in download.get("alternatives", []) for word in ("--or", json.dumps(other))]
         return [*options, *(["--mirror", self.config["mirror"]] if self.config["mirror"] else [])]
 

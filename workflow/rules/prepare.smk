@@ -24,7 +24,7 @@ rule tokenize:
         preparation=ask.preparation,
         longest=untracked(ask.longest),
     script:
-        "../scripts/tokenize.py"
+        "../scripts/tokenize_text.py"
 
 
 rule linearize:
