@@ -18,7 +18,6 @@ from transformer.process import manners
 from transformer.storage.files import InputError, out_of_memory, reason
 from transformer.storage.provenance import identity
 
-logger = logging.getLogger(__name__)
 _MODULES = {  # the subcommands, each a function of its module
     "fetch": ("fetch",),
     "train": ("train",),
@@ -121,7 +120,8 @@ def job(name: str, log: str) -> Iterator[None]:
     A signal, bad input and a full disk end it as they end a subcommand: with one line.
     """
     logging.basicConfig(format="%(message)s", force=True)
-    logging.getLogger("transformer").setLevel(logging.INFO)
+    logger = logging.getLogger("transformer")
+    logger.setLevel(logging.INFO)
     logging.raiseExceptions = False  # a full disk ends the job by its output, not by its log
     # Without this, each worker process would run the script again.
     vars(sys.modules["__main__"]).pop("__file__", None)

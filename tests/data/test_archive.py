@@ -8,7 +8,7 @@ import tarfile
 import pytest
 from support import archives
 
-from transformer.data.archive import find_segments, unpack
+from transformer.data.archive import _find_segments, unpack
 from transformer.storage.files import LONGEST_LINE, InputError
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
@@ -134,9 +134,9 @@ def test_segments():
         "a b",
         "",
     ]
-    assert list(find_segments(sgm.split("\n"), "a.sgm")) == expected
+    assert list(_find_segments(sgm.split("\n"), "a.sgm")) == expected
 
 
 def test_a_segment_that_does_not_end_is_an_error():
     with pytest.raises(InputError, match=r"a\.sgm, line 2: expected every <seg>"):
-        list(find_segments(["<seg id=1>a</seg>", "<seg id=2>a <seg id=3>b</seg>"], "a.sgm"))
+        list(_find_segments(["<seg id=1>a</seg>", "<seg id=2>a <seg id=3>b</seg>"], "a.sgm"))

@@ -15,7 +15,7 @@ from support.trees import PLAIN, TREES, read
 
 from transformer.layout import Data
 from transformer.parsing.parser import penn_words
-from transformer.parsing.treebanks import LICENCE, extract_trees, linearize_split, read_gum, select_silver
+from transformer.parsing.treebanks import _LICENCE, _read_gum, extract_trees, linearize_split, select_silver
 from transformer.parsing.trees import bracketed, decode, encode_tree, words
 from transformer.storage.files import InputError, read_lines
 
@@ -109,7 +109,7 @@ def test_penn_sections(tmp_path, output, place):
     assert extract(path, output, sections=(23, 23)) == expected("2301")
     output.unlink()
     message = failure(path, output, sections=(23, 23), lines=5)
-    assert message == f"{path}: expected 5 trees in sections 23 to 23 ({LICENCE}), found 2"
+    assert message == f"{path}: expected 5 trees in sections 23 to 23 ({_LICENCE}), found 2"
     assert "with SHA-256 00, found " in failure(path, output, sections=(2, 3), sha256="00")
 
 
@@ -119,7 +119,7 @@ def test_missing_sections(tmp_path, output):
     (path / "03").mkdir()
     message = failure(path, output, sections=(2, 5))
     assert message.startswith(f"{path}: expected files like 03/wsj_0301.mrg or wsj_0301.mrg")
-    assert message.endswith(f"found none for 03, 05; {LICENCE}")
+    assert message.endswith(f"found none for 03, 05; {_LICENCE}")
 
 
 @pytest.mark.parametrize(("split", "words"), [("train", ["e", "d"]), ("dev", ["a"]), ("test2", ["c", "cc"])])
@@ -166,7 +166,7 @@ def test_all_of_gum():
     """Nothing is lost: the trees of all splits are those that NLTK reads, and each comes back from its symbols."""
     archive, everything = mirrored("gum.tar.gz"), []
     for split, count, left_out in (("train", 10224, 14), ("dev", 1575, 2), ("test", 1464, 2), ("test2", 1334, 0)):
-        trees, without = read_gum(archive, split)
+        trees, without = _read_gum(archive, split)
         trees = list(trees)
         assert (len(trees), len(without)) == (count, left_out)
         everything += trees

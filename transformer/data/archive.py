@@ -23,8 +23,8 @@ from typing import IO, Literal
 from transformer.storage.files import InputError, decode_lines, open_input, replacing, split_lines
 
 logger = logging.getLogger(__name__)
-ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
 _ARCHIVE_PIECE = 1 << 20  # bytes read at a time
 _SEGMENT = re.compile(r"<seg\b[^<>]*>(.*?)</seg>", re.IGNORECASE)
 _SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
@@ -45,7 +45,7 @@ def unpack(
     """
     name, text, count = _member_named(path, member), read_text(path, member), 0
     if format == "sgm":
-        text = find_segments(text, name)
+        text = _find_segments(text, name)
     with replacing(output) as file:
         for count, line in enumerate(text, start=1):
             if lines and count > lines:  # an endless text must not fill the disk
@@ -61,8 +61,8 @@ def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
 
     Reads the archive to its end, where checksums are kept. Raises InputError, naming `path`.
     """
-    if str(path).endswith(ARCHIVES) != bool(member):
-        raise InputError(f"{path}: expected a member's name with an archive ({', '.join(ARCHIVES)}), else none")
+    if str(path).endswith(_ARCHIVES) != bool(member):
+        raise InputError(f"{path}: expected a member's name with an archive ({', '.join(_ARCHIVES)}), else none")
     with open_input(path) as file, _undamaged(path):
         members, names = _members(file) if member else iter([("", file)]), []
         for name, content in members:
@@ -111,13 +111,13 @@ def _undamaged(path: str | Path) -> Iterator[None]:
     """Turn the errors of the libraries that read `path` into an InputError that names it."""
     try:
         yield
-    except DAMAGED as error:
+    except _DAMAGED as error:
         raise InputError(f"{path}: damaged or cut short: {str(error) or type(error).__name__}") from error
     except RuntimeError as error:  # of zipfile: encrypted, or packed in a way that it does not know
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
-def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
+def _find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
     """Yield the sentences of a WMT .sgm file. Raises InputError, naming `name`, if one does not end on its line."""
     for number, line in enumerate(lines, start=1):
         segments = _SEGMENT.findall(line)

@@ -30,7 +30,7 @@ from transformer.storage.files import (
 from transformer.storage.records import read_parses, write_json
 
 logger = logging.getLogger(__name__)
-LICENCE = (
+_LICENCE = (
     "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "
     "https://catalog.ldc.upenn.edu/LDC99T42"
 )
@@ -56,10 +56,10 @@ def extract_trees(
     """
     part = f" in {split}" if split else ""
     if sections:
-        part = f" in sections {sections[0]:02} to {sections[1]:02} ({LICENCE})"
-        trees = read_penn(path, *sections)
+        part = f" in sections {sections[0]:02} to {sections[1]:02} ({_LICENCE})"
+        trees = _read_penn(path, *sections)
     elif split:
-        trees, without = read_gum(path, split)
+        trees, without = _read_gum(path, split)
         if without:
             logger.info("%s: left out %s documents without words: %s", path, len(without), ", ".join(without))
     else:
@@ -76,7 +76,7 @@ def extract_trees(
     logger.info("%s: %s trees", output, count)
 
 
-def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
+def _read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
 
     path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
@@ -89,7 +89,7 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
         example = f"{missing[0]}/wsj_{missing[0]}01.mrg or wsj_{missing[0]}01.mrg"
         raise InputError(
             f"{path}: expected files like {example} for each of the Penn Treebank's sections {first:02} to {last:02}, "
-            f"found none for {', '.join(missing)}; {LICENCE}"
+            f"found none for {', '.join(missing)}; {_LICENCE}"
         )
     for (name, _, file), (another, _, other) in pairwise(files):
         if name == another:
@@ -97,7 +97,7 @@ def read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     return chain.from_iterable(_cleaned(read_lines(file), file) for _, _, file in files)
 
 
-def read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
+def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
 
     path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
