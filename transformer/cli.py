@@ -14,19 +14,16 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 
-import cyclopts
-from cyclopts import Parameter
-
 from transformer.process import clean_exit
 from transformer.storage.files import InputError, out_of_memory, reason
 from transformer.storage.provenance import identity
 
 _MODULES = {  # the subcommands, each a function of its module
-    "prepare": ("fetch", "unpack", "generate", "tokenize", "vocabulary", "encode"),
-    "train": ("resolve", "train"),
+    "fetch": ("fetch",),
+    "train": ("train",),
     "translate": ("translate",),
     "serve": ("export", "serve"),
-    "parse": ("treebank", "linearize", "parse", "silver"),
+    "parse": ("parse",),
     "score": ("score", "evalb"),
     "analyse": ("analyse", "attend"),
     "results": ("explain", "record"),
@@ -38,18 +35,6 @@ COMMANDS = {
     for module, names in _MODULES.items()
     for name in names
 }
-
-app = cyclopts.App(
-    name="transformer",
-    help="The Transformer of “Attention Is All You Need”, from corpora to tables.",
-    version=identity,
-    help_format="plaintext",
-    suppress_keyboard_interrupt=False,  # process.clean_exit handles it
-    # A list takes all words up to the next option; no boolean has a --no- form.
-    default_parameter=Parameter(consume_multiple=True, negative=""),
-)
-for name, place in COMMANDS.items():
-    app.command(place, name=name)
 
 
 def _collect_rarely() -> None:
@@ -73,9 +58,26 @@ def main(argv: Iterable[str] | None = None) -> None:
         return
     logging.basicConfig(format="%(message)s")
     logging.getLogger("transformer").setLevel(logging.INFO)  # libraries have much to say
+    with _one_line_errors(words[0]):
+        _run(words)
+
+
+def _run(words: list[str]) -> None:
+    import cyclopts  # jobs of Snakemake's scripts do without it
+
+    app = cyclopts.App(
+        name="transformer",
+        help="The Transformer of “Attention Is All You Need”, from corpora to tables.",
+        version=identity,
+        help_format="plaintext",
+        suppress_keyboard_interrupt=False,  # process.clean_exit handles it
+        # A list takes all words up to the next option; no boolean has a --no- form.
+        default_parameter=cyclopts.Parameter(consume_multiple=True, negative=""),
+    )
+    for name, place in COMMANDS.items():
+        app.command(place, name=name)
     try:
-        with _one_line_errors(words[0]):
-            app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
         print(f"transformer: error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -117,14 +119,26 @@ def _extra(package: str) -> str:
 
 @contextmanager
 def job(name: str, log: str) -> Iterator[None]:
-    """Run the body of one of Snakemake's scripts: messages and errors go to standard error and to the job's log."""
+    """Run the body of one of Snakemake's scripts. Messages and errors go to standard error and to the job's log.
+
+    A signal, bad input and a full disk end it as they end a subcommand: with one line.
+    """
     _collect_rarely()
-    handlers = [logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")]
-    logging.basicConfig(format="%(message)s", handlers=handlers, force=True)
-    logging.getLogger("transformer").setLevel(logging.INFO)
+    logging.basicConfig(format="%(message)s", force=True)
+    logger = logging.getLogger("transformer")
+    logger.setLevel(logging.INFO)
+    logging.raiseExceptions = False  # a full disk ends the job by its output, not by its log
+    # Without this, each worker process would run the script again.
+    vars(sys.modules["__main__"]).pop("__file__", None)
     try:
-        with _one_line_errors(name):
+        with clean_exit(f"transformer {name}"), _one_line_errors(name):
+            file = logging.FileHandler(log, mode="w", encoding="utf-8", errors="backslashreplace")
+            logging.getLogger().addHandler(file)
             yield
     except SystemExit as end:
-        logging.getLogger(__name__).error(end.code)
+        if isinstance(end.code, str):  # else the line is printed
+            logger.error(end.code)
+        sys.exit(1 if isinstance(end.code, str) else end.code)
+    except Exception:
+        logger.exception("transformer %s: error:", name)
         sys.exit(1)

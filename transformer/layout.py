@@ -90,6 +90,10 @@ class Data(Folder):
     ids = named("{split}.{side}.ids")  # one sentence after another
     offsets = named("{split}.{side}.offsets")  # the places in `ids` at which sentences begin
 
+    def texts(self, split: str) -> list[Path]:
+        """Return the tokenised sides of a split, and their counts."""
+        return [*(self.tokens(split, side) for side in SIDES), self.counts(split)]
+
     def arrays(self, split: str) -> list[Path]:
         """Return ids and offsets of both sides of a split."""
         return [path for side in SIDES for path in (self.ids(split, side), self.offsets(split, side))]

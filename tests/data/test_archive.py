@@ -7,15 +7,14 @@ import tarfile
 
 import pytest
 from support import archives
-from support.commands import do, error
 
-from transformer.data.archive import find_segments
+from transformer.data.archive import _find_segments, unpack
 from transformer.storage.files import LONGEST_LINE, InputError
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
 LINES = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\n\nLetzte Zeile\n".encode()
 LINK = object()  # a member's content: it is a link to /etc/passwd
-MEMBER = ("--member", "m")
+MEMBER = {"member": "m"}
 
 
 def tar(*members, packed=False):
@@ -51,9 +50,9 @@ def output(tmp_path):
 def unpacked(tmp_path, output):
     """Return the text that is unpacked from a file of this name and content."""
 
-    def unpacked(name, content, *options):
+    def unpacked(name, content, **options):
         (tmp_path / name).write_bytes(content)
-        do("unpack", "--input", tmp_path / name, "--format", "text", "--output", output, *options)
+        unpack(tmp_path / name, output, "text", **options)
         return output.read_bytes()
 
     return unpacked
@@ -63,13 +62,13 @@ def unpacked(tmp_path, output):
 def refused(tmp_path, output):
     """Return the one line with which a file of this name and content is refused, its own path as FILE."""
 
-    def refused(name, content, *options):
+    def refused(name, content, **options):
         if content is not None:
             (tmp_path / name).write_bytes(content)
-        format = () if "--format" in options else ("--format", "text")
-        message = error("unpack", "--input", tmp_path / name, *format, "--output", output, *options)
+        with pytest.raises(InputError) as caught:
+            unpack(tmp_path / name, output, **{"format": "text"} | options)
         assert list(output.parent.iterdir()) == []
-        return message.replace(str(tmp_path / name), "FILE")
+        return str(caught.value).replace(str(tmp_path / name), "FILE")
 
     return refused
 
@@ -78,10 +77,10 @@ def refused(tmp_path, output):
 def test_plain_files_and_archives_by_any_name(unpacked, ending, pack):
     """A download keeps its name, however it is packed."""
     content, member = pack(TEXT.encode()), f"training/c.de{ending}"
-    assert unpacked(f"a.txt{ending}", content, "--lines", "4") == LINES
+    assert unpacked(f"a.txt{ending}", content, lines=4) == LINES
     members = [("training/", b""), ("training/c.en", b"other"), ("./" + member, content), ("last", b"also other")]
     for name, archive in itertools.product(("a.tar.gz", "a.tgz", "a.zip"), (tar, tgz, zipped)):
-        assert unpacked(name, archive(*members), "--member", member, "--lines", "4") == LINES
+        assert unpacked(name, archive(*members), member=member, lines=4) == LINES
 
 
 ENCRYPTED = zipped(("m", b"a\n")).replace(b"PK\1\2\x14\3\x14\0\0", b"PK\1\2\x14\3\x14\0\1")  # the bit that says so
@@ -89,34 +88,34 @@ DAMAGED = "FILE: damaged or cut short: "
 NONE = "FILE: expected a member m, found none; the nearest are "
 PAGE = b"<html>Not found</html>" * 99
 REFUSED = {  # a name, a content, options, and the message
-    "html instead of a .gz": ("a.gz", PAGE, (), DAMAGED),
-    "a .gz in a .tar cut short": ("a.tar", tar(("m.gz", gzip.compress(b"a\n")[:-9])), ("--member", "m.gz"), DAMAGED),
+    "html instead of a .gz": ("a.gz", PAGE, {}, DAMAGED),
+    "a .gz in a .tar cut short": ("a.tar", tar(("m.gz", gzip.compress(b"a\n")[:-9])), {"member": "m.gz"}, DAMAGED),
     "a wrong CRC": ("a.tgz", tgz(("m", b"right\n"), ("n", bytes(9**5))).replace(b"right", b"wrong"), MEMBER, DAMAGED),
     "a missing member": ("a.tgz", tgz(("folder/m", b"a\n")), MEMBER, f"{NONE}folder/m"),
     "encrypted": ("a.zip", ENCRYPTED, MEMBER, "FILE: cannot be read: File <ZipInfo filename='m'"),
     "a link": ("a.tgz", tgz(("m", LINK), ("other", b"a\n")), MEMBER, f"{NONE}other"),
     "not UTF-8": ("a.tgz", tgz(("m", b"a\nb\nc\xe9\n")), MEMBER, "FILE: m, line 3: expected UTF-8, found an invalid"),
-    "an endless line": ("a.gz", gzip.compress(bytes(1 << 26)), (), f"FILE, line 1: expected at most {LONGEST_LINE:,}"),
-    "nothing": ("a.txt", b"", (), "FILE: expected some lines, found 0"),
-    "too few lines": ("a.txt", b"a\nb\nc\n", ("--lines", "4"), "FILE: expected 4 lines, found 3"),
-    "too many lines": ("a.txt", b"a\nb\nc\n", ("--lines", "2"), "FILE: expected 2 lines, found more"),
+    "an endless line": ("a.gz", gzip.compress(bytes(1 << 26)), {}, f"FILE, line 1: expected at most {LONGEST_LINE:,}"),
+    "nothing": ("a.txt", b"", {}, "FILE: expected some lines, found 0"),
+    "too few lines": ("a.txt", b"a\nb\nc\n", {"lines": 4}, "FILE: expected 4 lines, found 3"),
+    "too many lines": ("a.txt", b"a\nb\nc\n", {"lines": 2}, "FILE: expected 2 lines, found more"),
     "a member of a .gz": ("a.gz", b"", MEMBER, "FILE: expected a member's name with an archive (.tar"),
-    "no file": ("a.gz", None, (), "FILE: cannot be read: No such file"),
-    "no segments": ("a.sgm", b"x\n", ("--format", "sgm"), "FILE: expected some lines, found 0"),
+    "no file": ("a.gz", None, {}, "FILE: cannot be read: No such file"),
+    "no segments": ("a.sgm", b"x\n", {"format": "sgm"}, "FILE: expected some lines, found 0"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(refused, case):
     name, content, options, message = REFUSED[case]
-    assert refused(name, content, *options).startswith(message)
+    assert refused(name, content, **options).startswith(message)
 
 
 @pytest.mark.parametrize("pack", [tgz, zipped])
 def test_an_archive_cut_short_anywhere(refused, pack):
     content = pack(("first", b"1\n" * 900), ("m", b"2\n" * 900))
     for length in [*range(0, len(content), 97), len(content) - 1]:
-        assert refused("a.zip", content[:length], *MEMBER).startswith(DAMAGED)
+        assert refused("a.zip", content[:length], **MEMBER).startswith(DAMAGED)
 
 
 def test_segments():
@@ -135,9 +134,9 @@ def test_segments():
         "a b",
         "",
     ]
-    assert list(find_segments(sgm.split("\n"), "a.sgm")) == expected
+    assert list(_find_segments(sgm.split("\n"), "a.sgm")) == expected
 
 
 def test_a_segment_that_does_not_end_is_an_error():
     with pytest.raises(InputError, match=r"a\.sgm, line 2: expected every <seg>"):
-        list(find_segments(["<seg id=1>a</seg>", "<seg id=2>a <seg id=3>b</seg>"], "a.sgm"))
+        list(_find_segments(["<seg id=1>a</seg>", "<seg id=2>a <seg id=3>b</seg>"], "a.sgm"))

@@ -72,8 +72,8 @@ def test_words_are_not_split_at_digits_or_signs(vocabulary):
 
 def test_another_process_learns_the_same_bytes(text, tmp_path):
     learn([text], SIZE, 150, tmp_path / "here")  # fewer lines than there are
-    options = f"--text {text} --size {SIZE} --sentences 150 --output {tmp_path}/there"
-    subprocess.run([sys.executable, "-m", "transformer", "vocabulary", *options.split()], check=True, cwd=ROOT)
+    program = f"from transformer.data.corpus import learn; learn(['{text}'], {SIZE}, 150, '{tmp_path}/there')"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 

@@ -16,6 +16,7 @@ from support.scored import score, write_scores
 from transformer.evaluation.scores import read_scores
 from transformer.layout import Resources, Run, Scale
 from transformer.model import weights
+from transformer.parsing.treebanks import extract_trees
 from transformer.storage.files import InputError, sha256
 
 RECORD = Scale(Path(__file__).parents[2] / "results/record/multi30k")
@@ -68,7 +69,7 @@ def test_translations(place, task, experiment, split, suffix, corpus):
 def test_parses(place, task):
     """The recorded trees come without words, which are the treebank's."""
     gold = CORPORA.corpus("gum-test", "trees")
-    do("treebank", "--format", "gum", "--input", mirrored("gum.tar.gz"), "--split", "test", "--output", gold)
+    extract_trees(mirrored("gum.tar.gz"), gold, split="test")
     run, _, expected = recorded(task, "parser", 1, "test.json")
     assert expected["test_sha256"] != sha256(run.trees("test"))
     expected["test_sha256"] = sha256(run.trees("test"))

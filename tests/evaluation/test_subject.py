@@ -13,6 +13,7 @@ from support.toy import forge, make_data, random_model, random_text, write_text
 
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
+from transformer.data.preprocessing import encode_splits
 from transformer.evaluation.analyses import longest_of
 from transformer.evaluation.scores import describe, limits
 from transformer.evaluation.subject import (
@@ -29,6 +30,7 @@ from transformer.evaluation.subject import (
     smoothing,
     tuning,
 )
+from transformer.layout import Data
 from transformer.model import weights
 from transformer.model.packed import pack
 from transformer.pipeline.registry import ANALYSES
@@ -283,7 +285,7 @@ def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
     write_text(data / "train.target.tok", [lines[0], lines[0], *lines[2:]])
     counts = json.loads((data / "train.json").read_text())
     (data / "train.json").write_text(json.dumps(counts | {"files": sums_of(data.glob("train.*.tok"))}))
-    do("encode", "--data", data, "--splits", "train", "dev", "--processes", 1)
+    encode_splits(Data(data), ["train", "dev"], processes=1)
     found = analyse(lengths, place, data=data, times=[1], quantile=1.0)
     assert found["longest"] == counter(place)("ab cd")
 

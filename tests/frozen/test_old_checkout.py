@@ -5,16 +5,20 @@ The other checkout is the last commit of the package's former layout, which trai
 
 import gzip
 import io
+import json
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from support.mirror import mirrored
 from support.project import ROOT, transformer
-from support.toy import DECODING, make_experiment, random_lines, write_text
+from support.toy import DECODING, PREPARATION, make_experiment, random_lines, write_text
 
 from transformer.config.experiment import save
+from transformer.data.preprocessing import encode_splits, learn_vocabulary, tokenize_split
+from transformer.layout import Data
 from transformer.storage.files import sha256
 
 pytestmark = pytest.mark.slow
@@ -45,6 +49,26 @@ def call(checkout: Path, *arguments: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
+def prepare_by_commands(checkout: Path, data: Path) -> None:
+    """Prepare the text in a folder as the other checkout does."""
+    for split in ("train", "dev"):
+        texts = ["--source", f"{data}/{split}.en", "--target", f"{data}/{split}.de", "--languages", "en", "de"]
+        options = ["--preparation", json.dumps(to_builtins(PREPARATION)), "--processes", "1"]
+        call(checkout, "tokenize", *texts, *options, "--output", str(data / split))
+    sides = [str(data / f"train.{side}.tok") for side in ("source", "target")]
+    size = ["--size", "28", "--sentences", "1000", "--output", str(data / "vocabulary.model")]
+    call(checkout, "vocabulary", "--text", *sides, *size)
+    call(checkout, "encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1")
+
+
+def prepare(data: Data) -> None:
+    for split in ("train", "dev"):
+        texts = data.folder / f"{split}.en", data.folder / f"{split}.de"
+        tokenize_split(data, split, [texts], ("en", "de"), PREPARATION, processes=1)
+    learn_vocabulary(data, subwords=28, sentences=1000)
+    encode_splits(data, ["train", "dev"], processes=1)
+
+
 def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
     """Prepare, train eleven steps with dropout, average and translate; return the checksums of what came out."""
     data, run = place / DATA, place / RUN
@@ -53,15 +77,7 @@ def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
     for split, count in (("train", 40), ("dev", 8)):
         for seed, language in enumerate(("en", "de")):
             write_text(data / f"{split}.{language}", random_lines(seed, count))
-        texts = ["--source", f"{data}/{split}.en", "--target", f"{data}/{split}.de", "--languages", "en", "de"]
-        preparation = '{"normalize_punctuation": true, "escape": true, "max_words": 80, "max_ratio": 9.0, '
-        preparation += '"vocabulary_sentences": 1000}'
-        options = ["--preparation", preparation, "--processes", "1", "--output", str(data / split)]
-        call(checkout, "tokenize", *texts, *options)
-    sides = [str(data / f"train.{side}.tok") for side in ("source", "target")]
-    size = ["--size", "28", "--sentences", "1000", "--output", str(data / "vocabulary.model")]
-    call(checkout, "vocabulary", "--text", *sides, *size)
-    call(checkout, "encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1")
+    prepare(Data(data)) if checkout == ROOT else prepare_by_commands(checkout, data)
     save(make_experiment(steps=11, model=form), run / "experiment.yaml")
     save(DECODING, run / "decoding.yaml")
     call(checkout, "train", str(run), "--data", str(data), "--threads", "1")

@@ -1,6 +1,5 @@
-"""Manners of stages and tools: signals, closed and full outputs, a missing environment, locks of others."""
+"""Manners of jobs and tools: signals, closed and full outputs, a missing environment, locks of others."""
 
-import json
 import os
 import re
 import shlex
@@ -27,15 +26,25 @@ def run(*arguments, shell: str = "", **env: str) -> subprocess.CompletedProcess:
 
 # Signals.
 
+SCRIPT = ROOT / "workflow/scripts/tokenize_text.py"
+# As Snakemake begins a script, also with the name of the original file.
+PREAMBLE = """from types import SimpleNamespace as Names
+params = Names(data="{folder}", languages=["en", "de"], preparation={preparation}, longest=9)
+files = Names(source=["{text}"], target=["{text}"], vocabulary=[])
+snakemake = Names(input=files, params=params, log=["{log}"], threads=2, wildcards=Names(split="train"))
+__file__ = "{script}"
+"""
+
 
 @pytest.fixture
 def starting(tmp_path):
     """Yield a job whose two workers are being started; it will write to the folder `to`."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
-    tokenize = ["--languages", "en", "de", "--processes", "2", "--preparation", json.dumps(to_builtins(PREPARATION))]
-    command = [*PROGRAM, "tokenize", "--source", text, "--target", text, *tokenize, "--output", tmp_path / "to/train"]
+    names = {"folder": tmp_path / "to", "text": text, "log": tmp_path / "log", "script": SCRIPT}
+    preamble = PREAMBLE.format(preparation=to_builtins(PREPARATION), **names)
+    write_text(tmp_path / "job.py", [preamble, SCRIPT.read_text("utf-8")])
     options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
-    with psutil.Popen(command, **options) as process:
+    with psutil.Popen([sys.executable, tmp_path / "job.py"], **options) as process:
         while sum(map(catches_ctrl_c, process.children())) < 2:
             assert process.poll() is None
         yield process
@@ -127,36 +136,60 @@ def test_a_second_signal_waits_for_files_to_be_removed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "code", "messages"),
+    [
+        ("logging.getLogger('transformer').info('as expected')", 0, ["as expected"]),
+        ("open('/missing')", 1, ["transformer test: error: .*No such file or directory: '/missing'"]),
+        ("1 / 0", 1, ["transformer test: error:", "Traceback .*", " .*", " .*", "ZeroDivisionError: division by zero"]),
+    ],
+)
+@pytest.mark.parametrize("full", [False, True])
+def test_a_job_says_the_same_in_its_log_and_in_the_terminal(tmp_path, body, code, messages, full):
+    """A full disk under the log changes neither what the terminal shows nor how the job ends."""
+    log = tmp_path / "log"
+    if full:
+        log.symlink_to("/dev/full")
+    program = f"import logging\nfrom transformer.cli import job\nwith job('test', '{log}'):\n    {body}"
+    ended = subprocess.run([sys.executable, "-c", program], env=PROCESSOR, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    for text in [ended.stderr] if full else [ended.stderr, log.read_text("utf-8")]:
+        lines = text.splitlines()
+        assert all(map(re.fullmatch, messages, lines[: len(messages) - 1] + lines[-1:]))
+        assert len(lines) >= len(messages)
+
+
 # Standard streams.
 
 
 @pytest.fixture(scope="module")
-def unpack(tmp_path_factory) -> list:
+def fetch(tmp_path_factory) -> list:
     """Return a command that names its output, in whose path a character is not ASCII."""
     folder = tmp_path_factory.mktemp("é")
-    text = write_text(folder / "text", ["das ist ein Hund ."])
-    return ["unpack", "--input", text, "--format", "text", "--output", folder / "copy"]
+    (folder / "example.org").mkdir()
+    write_text(folder / "example.org/text", ["das ist ein Hund ."])
+    return ["fetch", "--url", "https://example.org/text", "--mirror", folder, "--output", folder / "copy"]
 
 
 @pytest.mark.parametrize(
     ("shell", "code", "message"),
     [
-        ("> /dev/full", 1, "transformer unpack: error: .*No space left on device\n"),
+        ("> /dev/full", 1, "transformer fetch: error: .*No space left on device\n"),
         (">&- <&-", 0, ""),
         ("2>&-", 0, ""),
         ("| true; exit ${PIPESTATUS[0]}", 128 + signal.SIGPIPE, ""),
     ],
 )
-def test_closed_and_full_streams(unpack, shell, code, message):
-    ended = run(*unpack, shell=shell)
+def test_closed_and_full_streams(fetch, shell, code, message):
+    ended = run(*fetch, shell=shell)
     assert ended.returncode == code
     assert re.fullmatch(message, ended.stderr.decode())
 
 
-def test_what_the_terminal_cannot_show(unpack):
+def test_what_the_terminal_cannot_show(fetch):
     """Messages have escapes, also errors; data are UTF-8."""
-    ended = run(*unpack, PYTHONIOENCODING="ascii")
+    ended = run(*fetch, PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert "\\xe9" in ended.stdout.decode("ascii")
-    ended = run("unpack", "--input", "ü", *unpack[3:], PYTHONIOENCODING="ascii")
-    assert ended.stderr.decode("ascii").startswith("transformer unpack: error: \\xfc: cannot be read")
+    ended = run("score", "--hyp", "ü", "--ref", "ü", "--lang", "de", PYTHONIOENCODING="ascii")
+    assert ended.stderr.decode("ascii").startswith("transformer score: error: \\xfc: cannot be read")

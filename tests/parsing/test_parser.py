@@ -13,6 +13,7 @@ from support.toy import (
     Table,
     make_experiment,
     make_run,
+    make_vocabulary,
     random_model,
     random_table,
     sequence_log_p,
@@ -22,8 +23,11 @@ from support.trees import PLAIN, TREES
 
 from transformer.config.experiment import EOS, PAD, POSITIONS, save
 from transformer.data.corpus import SPECIAL, Subwords
+from transformer.data.preprocessing import encode_splits, learn_vocabulary
+from transformer.layout import Data
 from transformer.model.packed import pack
 from transformer.parsing.parser import TOO_LONG, Parser, TreeDecoder, open_parser, penn_words
+from transformer.parsing.treebanks import linearize_split
 from transformer.parsing.trees import bracketed, decode, encode_tree, words
 from transformer.storage.files import InputError
 from transformer.translation.search import beam_search, length_penalty
@@ -39,12 +43,10 @@ def data(tmp_path_factory):
     """Make the folder of a task whose training trees are TREES, and the first of them dev."""
     data = tmp_path_factory.mktemp("task") / "supervised"
     trees, dev = write_text(data.with_suffix(".trees"), TREES), write_text(data.with_suffix(".dev"), TREES[:3])
-    do("linearize", "--trees", trees, "--repeat", 20, "--output", data / "train")
-    do("linearize", "--trees", dev, "--output", data / "dev")
-    text, symbols = ["--text", data / "train.source.tok"], ["--symbols", data / "train.target.tok"]
-    sizes = ["--rows", ROWS, "--size", SIZE, "--sentences", 1000]
-    do("vocabulary", *text, *symbols, *sizes, "--output", data / "vocabulary.model")
-    do("encode", "--data", data, "--splits", "train", "dev", "--processes", 1)
+    linearize_split(Data(data), "train", [trees], repeat=20)
+    linearize_split(Data(data), "dev", [dev])
+    learn_vocabulary(Data(data), SIZE - ROWS, 1000, symbols=ROWS)
+    encode_splits(Data(data), ["train", "dev"], processes=1)
     return data
 
 
@@ -123,8 +125,7 @@ def test_a_sentence_that_is_too_long_has_a_flat_tree_and_the_others_their_own(pa
 
 def test_a_translators_run_is_refused(tmp_path):
     run = make_run(tmp_path / "1", make_experiment())
-    text = write_text(tmp_path / "text", ["ab cd ef gh"] * 9)
-    do("vocabulary", "--text", text, "--size", 18, "--sentences", 9, "--output", run / "vocabulary.model")
+    make_vocabulary(run / "vocabulary.model")
     with pytest.raises(InputError, match=rf"^{run}: expected a parser, found a translator from en to de$"):
         open_parser(run, None, {}, False)
 

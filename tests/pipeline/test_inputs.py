@@ -1,5 +1,6 @@
 """What jobs read, for the configuration as it is: the paper's data, options of rules, a page of what is there."""
 
+import inspect
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ import pytest
 from transformer.config import settings
 from transformer.config.scales import all_runs
 from transformer.layout import Run
-from transformer.pipeline.inputs import Inputs
+from transformer.pipeline.inputs import Inputs, untracked
 from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
 from transformer.pipeline.scale import Pipeline
 
@@ -35,19 +36,39 @@ def test_a_training_set_is_its_corpora_in_their_order():
     assert files == [Path(f"resources/corpora/{name}.de") for name in names]
 
 
-def test_downloads_and_their_members_are_named_to_the_commands():
+def test_downloads_and_their_members_are_named_to_the_jobs():
     """With other archives that have the same members; one archive is known by its MD5; a test set is in SGML."""
-    ask, (output,) = asked("mirror=m"), (outputs := ["archive"])
+    ask = asked("mirror=m")
     entries = ask.config["downloads"]
     for file, key in (("training-parallel-europarl-v7.tgz", "sha256"), ("wmt14-test-filtered.tgz", "md5")):
-        entry, options = entries[file], ask.fetch_options(SimpleNamespace(file=file), outputs)
+        entry, options = entries[file], ask.fetch_options(SimpleNamespace(file=file))
         assert options[:2] == ["--url", entry["urls"][0]]
         assert options[options.index(f"--{key}") + 1] == entry[key] == ask.checksum(SimpleNamespace(file=file))
         others = [json.loads(options[place + 1]) for place, option in enumerate(options) if option == "--or"]
         assert others == entry.get("alternatives", [])
-        assert options[-4:] == ["--mirror", "m", "--output", output]
+        assert options[-2:] == ["--mirror", "m"]
     text = ask.unpack_options(SimpleNamespace(corpus="newstest2014.de-en", language="de"))
-    assert text == ["--format", "sgm", "--member", "dev/newstest2014-deen-ref.de.sgm", "--lines", 3003]
+    assert text == {"format": "sgm", "member": "dev/newstest2014-deen-ref.de.sgm", "lines": 3003}
+
+
+def test_parts_of_treebanks_and_of_the_grammar():
+    ask = asked()
+    assert ask.treebank_options(SimpleNamespace(corpus="wsj-train"))["sections"] == [2, 21]
+    assert ask.treebank_options(SimpleNamespace(corpus="gum-test"))["split"] == "test"
+    assert ask.slice_of_grammar(SimpleNamespace(corpus="grammar-dev")) == [1, 20_000, 400]
+
+
+def test_phrases_and_silver_trees_are_for_training():
+    parser = wildcards(task="semi-supervised", split="train")
+    mix = asked().mix_options
+    task = asked().task(parser)
+    assert mix(parser) == {"drawn": task.get("phrases", 0), "repeat": task["silver"]["repeat"]}
+    assert mix(wildcards(task="semi-supervised", split="dev")) == {"drawn": 0, "repeat": 1}
+
+
+def test_untracked_values_are_those_of_functions_that_take_output():
+    assert "output" in inspect.signature(untracked(asked().longest)).parameters
+    assert untracked(asked().longest)(wildcards(), ["data.json"]) == asked().longest(wildcards())
 
 
 def test_weights_and_search_of_translations():
@@ -55,7 +76,7 @@ def test_weights_and_search_of_translations():
     assert ask.weights(wildcards(suffix=".last")).name == "last.safetensors"
     assert ask.weights(wildcards(suffix=".beam-1")).name == "average.safetensors"
     assert json.loads(ask.search(wildcards(suffix=".alpha-0"))) == {"alpha": 0.0}
-    tiny = json.loads(ask.decoding(wildcards(scale="multi30k-tiny")))
+    tiny = ask.decoding(wildcards(scale="multi30k-tiny"))
     assert tiny == ask.config["decoding"] | {"beam": 5, "alpha": 1.33}
 
 
@@ -64,28 +85,22 @@ def test_text_is_prepared_as_scale_and_task_say():
     ask = asked()
     common = ask.config["preparation"]
     own = {"normalize_punctuation": False, "max_piece_length": 512}
-    assert json.loads(ask.preparation(wildcards())) == common | own
-    french = json.loads(ask.preparation(wildcards(task="en-fr")))
+    assert ask.preparation(wildcards()) == common | own
+    french = ask.preparation(wildcards(task="en-fr"))
     assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
     assert ask.prepared("max_words")(wildcards(task="supervised")) == common["max_words"]
-    text = SimpleNamespace(source="a", target="b")
-    assert ask.vocabulary_options(wildcards(), text) == ["--text", "a", "b", "--size", 37_000, "--longest", 512]
-    assert "--longest" not in ask.vocabulary_options(wildcards(scale="demo"), text)
+    sentences = common["vocabulary_sentences"]
+    assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000, "sentences": sentences, "longest": 512}
+    assert "longest" not in ask.vocabulary_options(wildcards(scale="demo"))
 
 
 def test_what_will_be_translated_is_measured_before_training():
-    """Of all positions, `extra_length` are for what a translation has more. A parser leaves long sentences out."""
+    """Of all positions, `extra_length` are for what a translation has more."""
     ask = asked("scale=paper")
-    assert ask.longest(wildcards(), ["data.json"]) == ["--longest", 974]
-    assert ask.longest(wildcards(task="supervised", scale="demo"), ["data.json"]) == []
+    assert ask.longest(wildcards()) == 974
     vocabulary = ask.vocabulary_of_search(wildcards(split="test"))
     assert list(map(str, vocabulary)) == ["results/paper/data/en-de/vocabulary.model"]
-    input, output = SimpleNamespace(vocabulary=vocabulary), ["test.json"]
-    options = ask.use_of_text(wildcards(split="test"), input, output)
-    assert options == ["--tried", "--vocabulary", *vocabulary, "--longest", 974]
-    input.vocabulary = ask.vocabulary_of_search(wildcards(split="dev"))
-    assert ask.use_of_text(wildcards(split="dev"), input, output) == ["--tried"]
-    assert ask.use_of_text(wildcards(split="train"), input, output) == ["--clean"]
+    assert ask.vocabulary_of_search(wildcards(split="dev")) == []
     assert list(map(str, ask.measured(wildcards(split="test")))) == ["results/paper/data/en-de/test.source.tok"]
 
 

@@ -74,7 +74,7 @@ def test_the_workflow_imports_what_is_made_for_it():
     files = [path for path in (ROOT / "workflow").rglob("*") if path.suffix in (".smk", ".py", "") and path.is_file()]
     pattern = re.compile(r"^\s*(?:import|from)\s+transformer(?:\.(\w+))?", re.MULTILINE)
     names = {name for path in files for name in pattern.findall(path.read_text("utf-8"))}
-    assert names <= {"", "cli", "config", "evaluation", "layout", "pipeline", "report", "storage"}
+    assert names <= {"", "cli", "config", "data", "evaluation", "layout", "parsing", "pipeline", "report", "storage"}
 
 
 def test_file_names_of_results_are_spelt_in_layout_alone():

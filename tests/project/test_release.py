@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.commands import do
+from support.toy import write_text
 
 from transformer import __version__
+from transformer.data.grammar import take
 
 ROOT = Path(__file__).parents[2]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
@@ -127,9 +128,9 @@ def test_package_has_every_file_and_its_metadata_the_licence(wheel, programs):
 @pytest.mark.slow
 def test_installed_commands_work_outside_the_checkout(programs, tmp_path):
     assert "config.yaml: no such file" in installed(programs, tmp_path, "plan").stderr
-    options = ["--seed", "1", "--skip", "0", "--take", "30", "--output"]
-    assert installed(programs, tmp_path, "generate", *options, "installed").returncode == 0
-    do("generate", *options, tmp_path / "here")
-    assert (tmp_path / "installed.de").read_bytes() == (tmp_path / "here.de").read_bytes() != b""
-    result = installed(programs, tmp_path, "score", "--hyp", "here.de", "--ref", "here.de", "--lang", "de")
+    text = write_text(tmp_path / "text", [item.de for item in take(1, 0, 30)])
+    program = "from transformer.data.grammar import take; print(*[item.de for item in take(1, 0, 30)], sep='\\n')"
+    options = {"cwd": tmp_path, "env": OUTSIDE, "text": True}
+    assert subprocess.check_output([programs / "python", "-c", program], **options) == text.read_text("utf-8")
+    result = installed(programs, tmp_path, "score", "--hyp", "text", "--ref", "text", "--lang", "de")
     assert re.search(r"^sacrebleu +100\.00 ", result.stdout, re.MULTILINE), result.stderr

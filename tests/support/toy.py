@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from transformer import cli
 from transformer.config import experiment as settings
 from transformer.config.experiment import EOS, PAD, UNK, Experiment
-from transformer.data.corpus import TokenArray
-from transformer.layout import SIDES, Run
+from transformer.data.corpus import TokenArray, learn
+from transformer.data.preprocessing import encode_splits
+from transformer.layout import SIDES, Data, Run
 from transformer.model import weights
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
@@ -172,7 +172,7 @@ def write_text(path: Path, lines: list[str]) -> Path:
 def make_vocabulary(path: Path, size: int = 28) -> Path:
     """Learn a vocabulary of WORDS."""
     text = write_text(path.with_suffix(".txt"), random_lines(0, 200))
-    cli.main(["vocabulary", "--text", str(text), "--size", str(size), "--sentences", "1000", "--output", str(path)])
+    learn([text], size, 1000, path)
     return path
 
 
@@ -185,7 +185,7 @@ def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
             write_text(data / f"{split}.{side}.tok", lines)
         counts = {"read": len(lines), "kept": len(lines), "files": sums_of(data.glob(f"{split}.*.tok"))}
         (data / f"{split}.json").write_text(json.dumps(counts))
-    cli.main(["encode", "--data", str(data), "--splits", "train", "dev", "--processes", "1"])
+    encode_splits(Data(data), ["train", "dev"], processes=1)
     return data
 
 

@@ -16,7 +16,7 @@ from transformer.config.experiment import Experiment
 from transformer.config.scales import PARSER, RunName
 from transformer.config.schema import Config, Corpus, ParsingTask, TranslationTask
 from transformer.config.settings import read
-from transformer.model.cost import SENTENCE, planned_flops
+from transformer.model.cost import SENTENCE, mean_lengths
 from transformer.pipeline.registry import TABLES, made
 from transformer.pipeline.scale import Pipeline
 from transformer.process import processors
@@ -113,7 +113,10 @@ def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
 
 def _run_flops(run: Experiment) -> float:
     """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
-    return planned_flops(run.model, run.training.source_tokens, run.training.target_tokens, run.training.steps)
+    from transformer.model.architectures import sketch  # here, because torch takes seconds
+
+    lengths = mean_lengths(run.training.source_tokens, run.training.target_tokens)
+    return run.training.steps * sketch(run.model).flops(lengths)
 
 
 def _step_flops(run: Experiment) -> float:
@@ -201,11 +204,11 @@ def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
 
 def run_bytes(run: Experiment) -> int:
     """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
-    from transformer.model.architectures import parameters  # here, because torch takes seconds
+    from transformer.model.architectures import sketch  # here, as above
 
     checkpoints = run.training.averaged_checkpoints + (run.training.patience or 0)
     copies = _STATES * _STATE + checkpoints + 1  # a link gives the last checkpoint its second name
-    return copies * _WEIGHT * parameters(run.model)
+    return copies * _WEIGHT * sketch(run.model).parameter_count()
 
 
 def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:

@@ -1,40 +1,18 @@
-"""Settings and training of one run (§5). Its functions import the modules that load PyTorch."""
+"""Training of one run (§5). Its functions import the modules that load PyTorch."""
 
 import logging
 import os
 import traceback
 from pathlib import Path
 
-from cyclopts.types import File, PositiveFloat, PositiveInt
+from cyclopts.types import PositiveFloat, PositiveInt
 
-from transformer.config.experiment import Decoding, save
-from transformer.config.experiment import resolve as resolved
 from transformer.layout import Data, Run
 from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals
 from transformer.storage.files import InputError, out_of_memory, reason, write
-from transformer.storage.reading import structured
-from transformer.storage.records import parse_json
 
 logger = logging.getLogger(__name__)
 _EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them
-
-
-def resolve(*, experiment: str | None = None, decoding: str | None = None, output: File) -> None:
-    """Write the experiment.yaml or the decoding.yaml of one run.
-
-    python -m transformer resolve --decoding '{"beam": 4, ...}' --output RUN/decoding.yaml
-
-    Args:
-        experiment: JSON: the run's part of config.yaml (transformer/config/experiment.py, `resolve`)
-        decoding: JSON: the decoding settings
-        output: the YAML file to write
-    """
-    if (experiment is None) == (decoding is None):
-        raise InputError("expected one of --experiment and --decoding")
-    if decoding is not None:
-        save(structured(parse_json(decoding, dict, "--decoding"), Decoding, "decoding"), output)
-    else:
-        save(resolved(parse_json(experiment, dict, "--experiment")), output)
 
 
 def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFloat | None = None) -> None:

@@ -6,6 +6,7 @@ bytes tell how an archive is packed, whatever its name: the same members may be 
 
 import gzip
 import html
+import logging
 import lzma
 import posixpath
 import re
@@ -17,15 +18,42 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
-from transformer.storage.files import InputError, decode_lines, open_input, split_lines
+from transformer.storage.files import InputError, decode_lines, open_input, replacing, split_lines
 
+_logger = logging.getLogger(__name__)
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
 _ARCHIVE_PIECE = 1 << 20  # bytes read at a time
 _SEGMENT = re.compile(r"<seg\b[^<>]*>(.*?)</seg>", re.IGNORECASE)
 _SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
+
+
+def unpack(
+    path: str | Path,
+    output: str | Path,
+    format: Literal["text", "sgm"],
+    member: str | None = None,
+    lines: int | None = None,
+) -> None:
+    """Write one side of a corpus as plain text: UTF-8, one sentence a line. Lines end at a line feed only.
+
+    path: a plain file, a .gz or an archive. member: the text's path in the archive; it is unpacked, too, if it ends in
+    .gz. format: plain lines, or WMT's <seg> elements. lines: the expected number of lines.
+    Raises InputError, naming `path`, at another number of lines and as `read_text` does.
+    """
+    name, text, count = _member_named(path, member), read_text(path, member), 0
+    if format == "sgm":
+        text = _find_segments(text, name)
+    with replacing(output) as file:
+        for count, line in enumerate(text, start=1):
+            if lines and count > lines:  # an endless text must not fill the disk
+                raise InputError(f"{name}: expected {lines} lines, found more")
+            file.write(f"{line}\n")
+        if count != (lines or count or None):
+            raise InputError(f"{name}: expected {lines or 'some'} lines, found {count}")
+    _logger.info("%s: %s lines", output, count)
 
 
 def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
@@ -45,11 +73,11 @@ def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
         else:
             nearest = ", ".join(get_close_matches(member, names, n=3, cutoff=0.0)) or "none"
             raise InputError(f"{path}: expected a member {member}, found none; the nearest are {nearest}")
-        yield from decode_lines(split_lines(stream), member_named(path, member))
+        yield from decode_lines(split_lines(stream), _member_named(path, member))
         deque(members, maxlen=0)
 
 
-def member_named(path: str | Path, member: str | None = None) -> str:
+def _member_named(path: str | Path, member: str | None = None) -> str:
     return f"{path}: {member}" if member else str(path)
 
 
@@ -89,7 +117,7 @@ def _undamaged(path: str | Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
-def find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
+def _find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
     """Yield the sentences of a WMT .sgm file. Raises InputError, naming `name`, if one does not end on its line."""
     for number, line in enumerate(lines, start=1):
         segments = _SEGMENT.findall(line)

@@ -64,14 +64,14 @@ class Inputs:
         download = self.config["downloads"][wildcards.file]
         return download.get("sha256", download.get("md5", ""))
 
-    def fetch_options(self, wildcards: _Wildcards, output: list[str]) -> _Options:
-        # As this takes `output`, Snakemake fetches nothing again if they change: another address gives the same bytes.
+    def fetch_options(self, wildcards: _Wildcards) -> _Options:
+        """Return the options of `fetch`: another address gives the same bytes."""
         download = self.config["downloads"][wildcards.file]
         options = [word for url in download["urls"] for word in ("--url", url)]
-        options += _given(download, "sha256", "md5", "size")
+        for key, value in _given(download, "sha256", "md5", "size").items():
+            options += [f"--{key}", value]
         options += [word for other in download.get("alternatives", []) for word in ("--or", json.dumps(other))]
-        options += ["--mirror", self.config["mirror"]] if self.config["mirror"] else []
-        return [*options, "--output", output[0]]
+        return [*options, *(["--mirror", self.config["mirror"]] if self.config["mirror"] else [])]
 
     def file(self, wildcards: _Wildcards) -> dict:
         return self.config["corpora"][wildcards.corpus]["files"][wildcards.language]
@@ -79,9 +79,15 @@ class Inputs:
     def archive(self, wildcards: _Wildcards) -> str:
         return source_of(self.file(wildcards))
 
-    def unpack_options(self, wildcards: _Wildcards) -> _Options:
+    def unpack_options(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return the format of a text, its place in the archive, and its number of lines, if they are known."""
         entry, corpus = self.file(wildcards), self.config["corpora"][wildcards.corpus]
-        return ["--format", entry.get("format", "text"), *_given(entry, "member"), *_given(corpus, "lines")]
+        return {"format": entry.get("format", "text")} | _given(entry, "member") | _given(corpus, "lines")
+
+    def slice_of_grammar(self, wildcards: _Wildcards) -> list[int]:
+        """Return the seed of the demo grammar, the number of sentences to skip, and the number to take."""
+        grammar = self.config["corpora"][wildcards.corpus]["grammar"]
+        return [grammar[key] for key in ("seed", "skip", "take")]
 
     # ------------------------------------------------------------------ treebanks (§6.3)
 
@@ -92,15 +98,12 @@ class Inputs:
             return sorted(map(str, Path(treebank["path"]).rglob("*.mrg")))
         return source_of(treebank)
 
-    def treebank_options(self, wildcards: _Wildcards) -> _Options:
+    def treebank_options(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return the path of a treebank, the part of it that the corpus has, and what is known of its trees."""
         corpus = self.config["corpora"][wildcards.corpus]
         treebank = corpus["treebank"]
-        options = ["--input", source_of(treebank)]
-        if "sections" in treebank:
-            options += ["--format", "ptb", "--sections", *treebank["sections"]]
-        else:
-            options += ["--format", "gum" if "split" in treebank else "lines", *_given(treebank, "split")]
-        return [*options, *_given(corpus, "lines"), *_given(treebank, "sha256")]
+        known = _given(treebank, "sections", "split", "sha256") | _given(corpus, "lines")
+        return {"path": source_of(treebank)} | known
 
     def silver(self, wildcards: _Wildcards) -> list[Path | str]:
         """Return the trees made by a parser that a training split adds to the treebank's, if any."""
@@ -109,13 +112,11 @@ class Inputs:
             return []
         return [silver.get("path", self.data(wildcards).silver)]
 
-    def mix_options(self, wildcards: _Wildcards, input: Any) -> _Options:
-        """Return the options that mix treebanks, their phrases and silver trees."""
+    def mix_options(self, wildcards: _Wildcards) -> dict[str, int]:
+        """Return how many phrases a split adds to its treebanks, and how many copies of these go with silver trees."""
         task = self.task(wildcards)
-        options = _given(task, "phrases") if wildcards.split == "train" else []
-        if input.silver:
-            options += ["--repeat", task["silver"]["repeat"], "--silver", *input.silver]
-        return options
+        drawn = task.get("phrases", 0) if wildcards.split == "train" else 0
+        return {"drawn": drawn, "repeat": task["silver"]["repeat"] if self.silver(wildcards) else 1}
 
     def silver_files(self, wildcards: _Wildcards) -> registry.Files:
         """Return the sources of a task's silver trees: the files of a run, that with the first seed, and plain text."""
@@ -130,14 +131,6 @@ class Inputs:
         """Return an input function: the text of a side, or the trees, of a split; if None, of the wildcards' split."""
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
-    def use_of_text(self, wildcards: _Wildcards, input: Any, output: list[str]) -> _Options:
-        """Return the options of `tokenize` for a split, which is learned from, or tried and searched."""
-        # As this takes `output`, Snakemake prepares nothing again for another `extra_length`.
-        if wildcards.split == "train":
-            return ["--clean"]
-        searched = ["--vocabulary", *input.vocabulary, *self.longest(wildcards, output)] if input.vocabulary else []
-        return ["--tried", *searched]
-
     def vocabulary_of_search(self, wildcards: _Wildcards) -> Paths:
         """Return the vocabulary by which a test set is measured, for which no training waits; `encode` measures dev."""
         return [self.data(wildcards).vocabulary] if wildcards.split == "test" else []
@@ -149,19 +142,17 @@ class Inputs:
     def languages(self, wildcards: _Wildcards) -> list[str]:
         return [self.task(wildcards)[side] for side in ("source", "target")]
 
-    def preparation(self, wildcards: _Wildcards) -> str:
-        """Return as JSON how a task's text is prepared."""
-        return json.dumps(preparation_of(at(self.config, wildcards.scale), wildcards.task))
+    def preparation(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return how a task's text is prepared."""
+        return preparation_of(at(self.config, wildcards.scale), wildcards.task)
 
     def prepared(self, key: str) -> Callable[[_Wildcards], int]:
         """Return an input function: a value of a task's preparation."""
-        return lambda wildcards: preparation_of(at(self.config, wildcards.scale), wildcards.task)[key]
+        return lambda wildcards: self.preparation(wildcards)[key]
 
-    def longest(self, wildcards: _Wildcards, output: list[str]) -> _Options:
-        """Return as options how many subwords can be translated; a parser leaves out what is too long."""
-        if "symbols" in self.task(wildcards):
-            return []
-        return ["--longest", POSITIONS - self.decoding_of(wildcards)["extra_length"]]
+    def longest(self, wildcards: _Wildcards) -> int:
+        """Return the maximum number of subwords of a sentence that can be translated."""
+        return POSITIONS - self.decoding_of(wildcards)["extra_length"]
 
     def subset_files(self, wildcards: _Wildcards) -> dict[str, Path]:
         """Return by name the references of the parts of a test set that are scored on their own."""
@@ -176,37 +167,30 @@ class Inputs:
         """Return names and references of these parts as options of `score`."""
         return [word for name, path in self.subset_files(wildcards).items() for word in ("--subset", name, path)]
 
-    def vocabulary_options(self, wildcards: _Wildcards, input: Any) -> _Options:
-        """Return the text and the size of a vocabulary; a parser's symbols are not cut into subwords."""
-        task, how = self.task(wildcards), preparation_of(at(self.config, wildcards.scale), wildcards.task)
-        longest = ["--longest", how["max_piece_length"]] if "max_piece_length" in how else []
-        if "symbols" not in task:
-            return ["--text", input.source, input.target, "--size", task["vocabulary"], *longest]
-        symbols = ["--symbols", input.target, "--rows", task["symbols"]]
-        return ["--text", input.source, *symbols, "--size", task["symbols"] + task["vocabulary"], *longest]
+    def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
+        """Return the sizes of a vocabulary; a parser's symbols come before its subwords."""
+        task, how = self.task(wildcards), self.preparation(wildcards)
+        sizes = {"subwords": task["vocabulary"], "sentences": how["vocabulary_sentences"]} | _given(task, "symbols")
+        return sizes | ({"longest": how["max_piece_length"]} if "max_piece_length" in how else {})
 
     # ------------------------------------------------------------------ training, search and scores (§5, §6)
 
-    def experiment(self, wildcards: _Wildcards, output: list[str]) -> str:
-        """Return as JSON what config.yaml says of one run. As this takes `output`, Snakemake ignores its changes."""
-        return json.dumps(self.parts_of_run(wildcards))
-
-    def identity(self, wildcards: _Wildcards) -> str:
-        """Return the same without `running`, on which no result depends: another one makes the run anew."""
-        return json.dumps({key: part for key, part in self.parts_of_run(wildcards).items() if key != "running"})
+    def identity(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return the settings on which a training's result depends: all but `running`."""
+        return {key: part for key, part in self.parts_of_run(wildcards).items() if key != "running"}
 
     def initial_weights(self, wildcards: _Wildcards) -> list[str]:
         """Return the weights that a training begins with, if any: a file, which may be another run's."""
         rows = self.parts_of_run(wildcards)["rows"]
         return [row["initial_weights"] for row in rows if "initial_weights" in row][-1:]
 
-    def parts_of_run(self, run: _Wildcards) -> dict:
+    def parts_of_run(self, run: _Wildcards) -> dict[str, Any]:
+        """Return what config.yaml says of one run."""
         return parts(at(self.config, run.scale), RunName(run.task, run.experiment, int(run.seed)))
 
-    def decoding(self, wildcards: _Wildcards) -> str:
-        if wildcards.experiment == PARSER:
-            return json.dumps(self.config["parsing"]["decoding"])
-        return json.dumps(self.decoding_of(wildcards))
+    def decoding(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return how a run searches."""
+        return self.config["parsing"]["decoding"] if wildcards.experiment == PARSER else self.decoding_of(wildcards)
 
     def decoding_of(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return how the scale translates."""
@@ -309,6 +293,14 @@ class Inputs:
         return [*starmap(scale.files.table, tables), *starmap(scale.files.figure, figures), scale.files.report]
 
 
-def _given(entry: dict, *keys: str) -> _Options:
-    """Return those of these keys that an entry has, as options."""
-    return [word for key in keys if key in entry for word in (f"--{key}", entry[key])]
+def untracked(function: Callable[[_Wildcards], Any]) -> Callable[[_Wildcards, list[str]], Any]:
+    """Return the same params function for values whose changes must not run finished jobs again.
+
+    Snakemake compares no value of a function that takes `output`, as this may hold paths.
+    """
+    return lambda wildcards, output: function(wildcards)
+
+
+def _given(entry: dict, *keys: str) -> dict[str, Any]:
+    """Return the part of an entry with these keys, as far as it has them."""
+    return {key: entry[key] for key in keys if key in entry}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformer.config.scales import PARSER, all_runs, experiments_of, training_threads
 from transformer.storage.files import InputError
-from transformer.pipeline.inputs import DECODINGS, Inputs
+from transformer.pipeline.inputs import DECODINGS, Inputs, untracked
 from transformer import layout
 from transformer.pipeline.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
 

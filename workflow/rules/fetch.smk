@@ -11,9 +11,9 @@ rule fetch:
         "../../environment.yml"
     params:
         wanted=ask.checksum,  # only if this changes are there other bytes to fetch
-        options=ask.fetch_options,
+        options=untracked(ask.fetch_options),
     shell:
-        "python -m transformer fetch {params.options:q} 2>&1 | tee {log:q}"
+        "python -m transformer fetch {params.options:q} --output {output:q} 2>&1 | tee {log:q}"
 
 
 rule unpack:
@@ -31,9 +31,8 @@ rule unpack:
         mem_mb=memory(1000),
     params:
         options=ask.unpack_options,
-    shell:
-        "python -m transformer unpack --input {input.archive:q} {params.options:q} --output {output:q}"
-        " 2>&1 | tee {log:q}"
+    script:
+        "../scripts/unpack.py"
 
 
 rule generate:
@@ -49,13 +48,9 @@ rule generate:
     resources:
         mem_mb=memory(1000),
     params:
-        seed=lookup("corpora/{corpus}/grammar/seed", within=config),
-        skip=lookup("corpora/{corpus}/grammar/skip", within=config),
-        take=lookup("corpora/{corpus}/grammar/take", within=config),
-        output=subpath(output[0], strip_suffix=".en"),
-    shell:
-        "python -m transformer generate --seed {params.seed} --skip {params.skip} --take {params.take}"
-        " --output {params.output:q} 2>&1 | tee {log:q}"
+        slice=ask.slice_of_grammar,
+    script:
+        "../scripts/generate.py"
 
 
 rule treebank:
@@ -73,5 +68,5 @@ rule treebank:
         mem_mb=memory(1500),
     params:
         options=ask.treebank_options,
-    shell:
-        "python -m transformer treebank {params.options:q} --output {output:q} 2>&1 | tee {log:q}"
+    script:
+        "../scripts/treebank.py"

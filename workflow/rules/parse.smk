@@ -106,7 +106,6 @@ rule silver:
         mem_mb=memory(1500, large=16000, growth=2),
     params:
         keep=lookup("scales/{scale}/parsing/tasks/{task}/silver/keep", within=config),
-        most=ask.prepared("max_words"),
-    shell:
-        "python -m transformer silver --trees {input.trees:q} --parses {input.parses:q} --keep {params.keep}"
-        " --most-words {params.most} --output {output:q} 2>&1 | tee {log:q}"
+        max_words=ask.prepared("max_words"),
+    script:
+        "../scripts/silver.py"

@@ -7,9 +7,7 @@ rule tokenize:
         target=ask.side("target"),
         vocabulary=ask.vocabulary_of_search,
     output:
-        DATA.tokens("{split}", "source"),
-        DATA.tokens("{split}", "target"),
-        DATA.counts("{split}"),
+        DATA.texts("{split}"),
     log:
         "logs/tokenize/{scale}/{task}/{split}.log",
     wildcard_constraints:
@@ -21,14 +19,12 @@ rule tokenize:
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
+        data=subpath(output[0], parent=True),
         languages=ask.languages,
         preparation=ask.preparation,
-        use=ask.use_of_text,
-        output=subpath(output[2], strip_suffix=".json"),
-    shell:
-        "python -m transformer tokenize --source {input.source:q} --target {input.target:q}"
-        " --languages {params.languages:q} --preparation {params.preparation:q} {params.use:q}"
-        " --processes {threads} --output {params.output:q} 2>&1 | tee {log:q}"
+        longest=untracked(ask.longest),
+    script:
+        "../scripts/tokenize_text.py"
 
 
 rule linearize:
@@ -36,9 +32,7 @@ rule linearize:
         trees=ask.side("trees"),
         silver=ask.silver,
     output:
-        DATA.tokens("{split}", "source"),
-        DATA.tokens("{split}", "target"),
-        DATA.counts("{split}"),
+        DATA.texts("{split}"),
     log:
         "logs/linearize/{scale}/{task}/{split}.log",
     wildcard_constraints:
@@ -49,17 +43,15 @@ rule linearize:
     resources:
         mem_mb=memory(1500, large=8000, growth=2),
     params:
+        data=subpath(output[0], parent=True),
         mix=ask.mix_options,
-        output=subpath(output[2], strip_suffix=".json"),
-    shell:
-        "python -m transformer linearize --trees {input.trees:q} {params.mix:q} --output {params.output:q}"
-        " 2>&1 | tee {log:q}"
+    script:
+        "../scripts/linearize.py"
 
 
 rule vocabulary:
     input:
-        source=DATA.tokens("train", "source"),
-        target=DATA.tokens("train", "target"),
+        DATA.texts("train")[:2],
     output:
         DATA.vocabulary,
     log:
@@ -70,24 +62,16 @@ rule vocabulary:
     resources:
         mem_mb=memory(1500, large=10000, growth=2),
     params:
+        data=subpath(output[0], parent=True),
         options=ask.vocabulary_options,
-        sentences=ask.prepared("vocabulary_sentences"),
-    shell:
-        "python -m transformer vocabulary {params.options:q} --sentences {params.sentences} --output {output:q}"
-        " 2>&1 | tee {log:q}"
+    script:
+        "../scripts/vocabulary.py"
 
 
 rule encode:
     input:
-        [
-            path
-            for split in ("train", "dev")
-            for path in (
-                DATA.tokens(split, "source"),
-                DATA.tokens(split, "target"),
-                DATA.counts(split),
-            )
-        ],
+        DATA.texts("train"),
+        DATA.texts("dev"),
         DATA.vocabulary,
     output:
         *DATA.arrays("train"),
@@ -103,8 +87,6 @@ rule encode:
         mem_mb=memory(1000, each_thread=300),
     params:
         data=subpath(output.about, parent=True),
-        splits=["train", "dev"],
-        longest=ask.longest,
-    shell:
-        "python -m transformer encode --data {params.data:q} --splits {params.splits}"
-        " {params.longest:q} --processes {threads} 2>&1 | tee {log:q}"
+        longest=untracked(ask.longest),
+    script:
+        "../scripts/encode.py"

@@ -11,10 +11,10 @@ rule experiment:
     conda:
         "../../environment.yml"
     params:
-        parts=ask.experiment,
+        parts=untracked(ask.parts_of_run),
         identity=ask.identity,
-    shell:
-        "python -m transformer resolve --experiment {params.parts:q} --output {output:q} 2>&1 | tee {log:q}"
+    script:
+        "../scripts/experiment.py"
 
 
 # No module is among the inputs: editing code trains nothing anew. What a job has trained lies in the undeclared folder

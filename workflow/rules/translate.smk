@@ -12,8 +12,8 @@ rule decoding:
         "../../environment.yml"
     params:
         settings=ask.decoding,
-    shell:
-        "python -m transformer resolve --decoding {params.settings:q} --output {output:q} 2>&1 | tee {log:q}"
+    script:
+        "../scripts/decoding.py"
 
 
 rule translate:

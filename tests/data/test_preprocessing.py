@@ -1,14 +1,12 @@
-"""The commands from plain text to what training reads, called in turn."""
+"""From plain text to what training reads, step by step."""
 
 import itertools
-import json
 import random
 
-import msgspec
 import pytest
 
-from transformer.commands import prepare
 from transformer.data.corpus import Subwords, TokenArray
+from transformer.data.preprocessing import encode_splits, learn_vocabulary, tokenize_split
 from transformer.layout import SIDES, Data
 from transformer.storage.files import InputError, sha256
 from transformer.storage.records import Manifest, read_json
@@ -33,9 +31,8 @@ def tokenize(tmp_path, experiment):
         for (language, file), count in zip(files.items(), counts, strict=True):
             lines = [" ".join(draw.choices(WORDS[language], k=draw.randint(2, 9))) + f" {n}!" for n in range(count)]
             file.write_text("\n".join([*lines, "" if language == "de" else "a", ""]), "utf-8")
-        how = {"languages": tuple(WORDS), "preparation": json.dumps(msgspec.to_builtins(experiment.preparation))}
-        sides = {"source": [files["en"]], "target": [files["de"]]}
-        prepare.tokenize(**sides | how | options, processes=1, output=tmp_path / "data" / split)
+        corpora, data = [(files["en"], files["de"])], Data(tmp_path / "data")
+        tokenize_split(data, split, corpora, tuple(WORDS), experiment.preparation, processes=1, **options)
 
     return tokenize
 
@@ -45,18 +42,17 @@ def data(tmp_path, tokenize):
     data = Data(tmp_path / "data")
     tokenize("train", (99, 99), clean=True)
     tokenize("dev", (19, 19))
-    texts = [data.tokens("train", side) for side in SIDES]
-    prepare.vocabulary(text=texts, size=60, sentences=1000, output=data.vocabulary)
+    learn_vocabulary(data, subwords=60, sentences=1000)
     return data
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_what_is_too_long_to_be_translated_is_named_before_it_is_learned_for(data, tokenize, split):
-    """`encode` measures dev; a test set is measured where it is tokenised, so that no training waits for it."""
+    """Encoding measures dev; a test set is measured where it is tokenised, so that no training waits for it."""
 
     def measure(longest):
         if split == "dev":
-            return prepare.encode(data=data.folder, splits=["train", "dev"], processes=1, longest=longest)
+            return encode_splits(data, ["train", "dev"], processes=1, longest=longest)
         return tokenize("test", (19, 19), vocabulary=data.vocabulary, longest=longest)
 
     measure(100)
@@ -69,7 +65,7 @@ def test_what_is_too_long_to_be_translated_is_named_before_it_is_learned_for(dat
 
 
 def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
-    prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
+    encode_splits(data, ["train", "dev"], processes=1)
     learned, manifest = Subwords(data.vocabulary), read_json(data.manifest, Manifest)
     for split, side in itertools.product(("train", "dev"), SIDES):
         array = TokenArray.open(data.ids(split, side), data.offsets(split, side))
@@ -86,21 +82,19 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
         lines = [*read(data.tokens("dev", "target"))[:-1], text]
         data.tokens("dev", "target").write_text("\n".join([*lines, ""]), "utf-8")
         data.counts("dev").write_text('{"kept": 20}')  # without the text's checksum
-        prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
+        encode_splits(data, ["train", "dev"], processes=1)
         sums.append(read_json(data.manifest, Manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]
 
 
 def test_what_does_not_fit_together_is_refused(data, tokenize):
-    with pytest.raises(InputError, match=r"^1 source files, but 0 target files$"):
-        tokenize("train", (9, 9), target=[])
     with pytest.raises(InputError, match=r"found: .*train\.en has 10, .*train\.de has 9"):
         tokenize("train", (9, 8))
     text = data.tokens("dev", "target")
     text.write_text("\n".join(read(text)[:-1]), "utf-8")
     with pytest.raises(InputError, match=rf"^{text}: damaged, or not the file that {data.counts('dev')} is about"):
-        prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
+        encode_splits(data, ["train", "dev"], processes=1)
     data.counts("dev").write_text('{"kept": 20}')
     with pytest.raises(InputError, match=rf"^{data.ids('dev', 'target')}: expected 20 sentences, found 19$"):
-        prepare.encode(data=data.folder, splits=["train", "dev"], processes=1)
+        encode_splits(data, ["train", "dev"], processes=1)
     assert not data.manifest.exists()

@@ -1,0 +1,44 @@
+"""Downloads (§5.1)."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.types import File, PositiveInt
+
+from transformer.storage.files import InputError
+from transformer.storage.records import parse_json
+
+
+def fetch(
+    *,
+    url: list[str],
+    output: File,
+    sha256: str | None = None,
+    md5: str | None = None,
+    size: PositiveInt | None = None,
+    others: Annotated[list[str], Parameter(name="--or")] | None = None,
+    mirror: Path | None = None,
+) -> None:
+    """Fetch one file from the first of its addresses that gives the right bytes.
+
+        python -m transformer fetch --url https://example.org/a.tgz --sha256 cb89... --size 80418416 --output a.tgz
+
+    Args:
+        url: the addresses
+        output: the file to write
+        sha256: its SHA-256, in hexadecimal; an archive that its host packs again at each request has none
+        md5: its MD5, if no SHA-256 is known
+        size: its length in bytes
+        others: JSON of other bytes that serve as well, tried next: urls, sha256 or md5, and size
+        mirror: a folder: read MIRROR/HOST/PATH of the addresses, never the network
+    """
+    from transformer.data import download
+
+    versions = [download.Version(urls=url, sha256=sha256, md5=md5, size=size)]
+    versions += [parse_json(other, download.Version, "--or") for other in others or []]
+    for version in versions:
+        if not (version.sha256 or version.md5) and (version.size or version is not versions[0]):
+            raise InputError("--size and --or: expected with sha256 or md5, found none")
+    download.fetch(versions, output, mirror)
+    print(f"{output}: {'checksum as expected' if sha256 or md5 else 'whole, for all that is known'}")

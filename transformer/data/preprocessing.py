@@ -1,0 +1,110 @@
+"""§5.1: from plain text to the token arrays that training reads. Only `tokenize_split` needs Moses and sacreBLEU."""
+
+import itertools
+import logging
+from pathlib import Path
+
+from transformer.config.experiment import POSITIONS, Preparation
+from transformer.data.corpus import Counts, Subwords, TokenArray, find_symbols, learn, require_short, write_tokens
+from transformer.layout import SIDES, Data
+from transformer.storage.checksums import require_sums, sum_of, sums_of
+from transformer.storage.files import InputError, read_lines, require_file
+from transformer.storage.records import Manifest, read_json, write_json
+
+logger = logging.getLogger(__name__)
+
+
+def tokenize_split(
+    data: Data,
+    split: str,
+    corpora: list[tuple[str | Path, str | Path]],
+    languages: tuple[str, str],
+    preparation: Preparation,
+    processes: int,
+    *,
+    clean: bool = False,
+    vocabulary: str | Path | None = None,
+    longest: int = POSITIONS,
+) -> None:
+    """Write the tokenised source and target of a split, and the counts of its pairs. Log what tokenising loses.
+
+    corpora: the source and target files of each corpus. languages: of source and target.
+    processes: their number does not change the result.
+    clean: drop blank, long and unequal pairs, which training data must not have.
+    vocabulary: of the models that translate this split; its source lines may then have up to `longest` subwords.
+    Raises InputError if the two files of a corpus differ in length, no pair is left, or a line is too long.
+    """
+    from transformer.data.tokenization import left_out, no_rules, uses_moses, write_tokenized
+    from transformer.evaluation.bleu import missing_tokenizer
+
+    references = [] if clean else [target for _, target in corpora]
+    for path in references:
+        require_file(path)
+    texts = [data.tokens(split, side) for side in SIDES]
+    counts = write_tokenized(corpora, texts, languages, preparation, clean, processes)
+    write_json(data.counts(split), counts | {"files": sums_of(texts)})
+    said = [f"{data.folder / split}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
+    said += [f"left out: {left_out(counts)}"] if clean else []
+    logger.info("; ".join([*said, *(_ceiling(path, languages[1], preparation) for path in references)]))
+    if vocabulary:
+        require_short(texts[0], Subwords(vocabulary), longest)
+    if clean:
+        lacking = [no_rules(code) for code in languages if uses_moses(code, preparation)]
+        for problem in filter(None, [*lacking, missing_tokenizer(languages[1])]):
+            logger.warning("! %s", problem)
+
+
+def _ceiling(path: str | Path, language: str, how: Preparation) -> str:
+    """Describe how many lines tokenising and detokenising changes, and the score of a perfect translation."""
+    from transformer.data.tokenization import Tokenizer, composed
+    from transformer.evaluation.bleu import measure, sacrebleu_of
+
+    tokenizer, lines = Tokenizer(language, how), [" ".join(composed(line).split()) for line in read_lines(path)]
+    back = [tokenizer.detokenize(tokenizer.tokenize(line)) for line in lines]
+    lost = sum(line != other for line, other in zip(lines, back, strict=True))
+    ceiling = measure(sacrebleu_of(language), back, lines)["score"]
+    share = f"{lost:,} of {len(lines):,} lines of {Path(path).name}"
+    return f"{share} are lost in tokenising: sacreBLEU is {ceiling:.1f} at most"
+
+
+def learn_vocabulary(
+    data: Data, subwords: int, sentences: int, symbols: int | None = None, longest: int | None = None
+) -> None:
+    """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3), from the training text.
+
+    subwords: their number, the three special ones included. sentences: the number of lines to learn from, at most.
+    symbols: rows of a parser's tree symbols, which come before the subwords; its target holds nothing else.
+    longest: the maximum number of characters of a subword; if None, SentencePiece's 16.
+    Raises InputError if the text has too few subwords, or too many symbols.
+    """
+    source, target = (data.tokens("train", side) for side in SIDES)
+    if symbols is None:
+        learn([source, target], subwords, sentences, data.vocabulary, longest=longest)
+    else:
+        names = find_symbols(target, symbols)
+        learn([source], symbols + subwords, sentences, data.vocabulary, names, longest)
+
+
+def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:
+    """Write the token arrays of tokenised splits, and data.json: counts, and the checksum that identifies the data.
+
+    processes: their number does not change the result.
+    longest: subwords of a source line of dev, which a translator will translate. A parser skips long lines.
+    Raises InputError if a text is not the one that was counted, or a line is too long.
+    """
+    counts, subwords = {}, Subwords(data.vocabulary)
+    parsing = bool(subwords.symbols)
+    files = sums_of([data.vocabulary])
+    if "dev" in splits and not parsing:
+        require_short(data.tokens("dev", "source"), subwords, longest)
+    for split, side in itertools.product(splits, SIDES):
+        about = counts.setdefault(split, read_json(data.counts(split), Counts))
+        require_sums(data.counts(split), about.pop("files", {}), [data.tokens(split, each) for each in SIDES])
+        arrays = data.ids(split, side), data.offsets(split, side)
+        write_tokens(data.tokens(split, side), data.vocabulary, *arrays, processes, parsing and side == "target")
+        encoded = TokenArray.open(*arrays)
+        if len(encoded) != about["kept"]:
+            raise InputError(f"{arrays[0]}: expected {about['kept']} sentences, found {len(encoded)}")
+        about[f"{side}_tokens"] = len(encoded.ids)
+        files |= sums_of(arrays)
+    write_json(data.manifest, Manifest(files=files, splits=counts, sha256=sum_of(files)), indent=1)

@@ -1,0 +1,9 @@
+# Turns the text of a task into token arrays.
+from transformer.cli import job
+
+with job("encode", snakemake.log[0]):
+    from transformer.data.preprocessing import encode_splits
+    from transformer.layout import Data
+
+    params = snakemake.params
+    encode_splits(Data(params.data), ["train", "dev"], snakemake.threads, params.longest)

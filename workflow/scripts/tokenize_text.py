@@ -1,0 +1,21 @@
+# Cleans and tokenises one split of a task. As tokenize.py it would hide a standard module from `gpus` in this folder.
+from transformer.cli import job
+
+with job("tokenize", snakemake.log[0]):
+    from transformer.config.experiment import Preparation
+    from transformer.data.preprocessing import tokenize_split
+    from transformer.layout import Data
+    from transformer.storage.reading import structured
+
+    files, params, split = snakemake.input, snakemake.params, snakemake.wildcards.split
+    tokenize_split(
+        Data(params.data),
+        split,
+        list(zip(files.source, files.target, strict=True)),
+        params.languages,
+        structured(params.preparation, Preparation, "preparation"),
+        snakemake.threads,
+        clean=split == "train",
+        vocabulary=next(iter(files.vocabulary), None),
+        longest=params.longest,
+    )
