@@ -30,6 +30,7 @@ from transformer.config.experiment import (
     Width,
     says,
 )
+from transformer.evaluation.analyses import ANALYSES
 
 Text = Annotated[str, Meta(min_length=1)]
 Shown = Annotated[str, Meta(min_length=1, max_length=400, title="text of 400 characters at most")]  # in a drawing
@@ -45,8 +46,6 @@ Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digi
 Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address")]
 Names = Annotated[list[Name], Meta(min_length=1)]
 Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
-Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
-Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_length=3)]
 SubwordCount = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
 Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
@@ -73,10 +72,12 @@ class Keys(Section):
 
 def options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
     """Return a section with the keys of others. Each may be left out; if `needed`, only those with a default."""
+    given = {field.name: field for kind in kinds for field in msgspec.structs.fields(kind)}  # kinds may share some
     fields = []
-    for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
-        must = needed and field.required
-        fields.append((field.name, field.type) if must else (field.name, field.type | UnsetType, UNSET))
+    for key, field in given.items():
+        if key not in without:
+            must = needed and field.required
+            fields.append((key, field.type) if must else (key, field.type | UnsetType, UNSET))
     return msgspec.defstruct(name, fields, bases=(Keys,), namespace={"__doc__": about}, kw_only=True)
 
 
@@ -109,22 +110,12 @@ class Table1(Keys):
     seconds: Annotated[float, Meta(gt=0, le=3600), says("Processor time of each measurement.")]
 
 
-class Probes(Keys):
-    """Analyses of trained runs for Table 5."""
-
-    checkpoints: Annotated[Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
-    beams: Annotated[Numbers, says("Beams of models with and without smoothing (§5.4).")]
-    times: Annotated[Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")]
-    quantile: Annotated[
-        float, Meta(gt=0, le=1), says("Share of training sentences, shortest first, whose longest counts in `times`.")
-    ]
-    sentences: Annotated[int, Meta(ge=10, le=1_000_000), says("Dev sentences that are measured, at most.")]
-    choose: Annotated[Large, says("Dev sentences by which heads to mask are chosen, at most.")]
-    alphas: Maybe[Annotated[Alphas, says("Length penalties, each tried with each beam (§6.1).")]] = UNSET
-
-
 OwnTable1 = options("ScaleTable1", "Values that replace those of `table1`.", Table1)
-OwnProbes = options("ScaleProbes", "Values that replace those of `probes`.", Probes)
+Probes = options(
+    "Probes",
+    "Analyses of trained runs for Table 5. An analysis whose keys are not given is left out.",
+    *(analysis.settings for analysis in ANALYSES.values()),
+)
 
 
 class Parsing(Keys):
@@ -258,7 +249,7 @@ class Scale(Keys):
     preparation: Maybe[Annotated[OwnCleaning, says("Values that replace those of `preparation`.")]] = UNSET
     running: Maybe[Annotated[OwnRunning, says("Values that replace those of `running`.")]] = UNSET
     table1: Maybe[Annotated[OwnTable1, says("Values that replace those of `table1`.")]] = UNSET
-    probes: Maybe[Annotated[OwnProbes, says("Values that replace those of `probes`.")]] = UNSET
+    probes: Maybe[Annotated[Probes, says("Values that replace those of `probes`.")]] = UNSET
     figures: Maybe[Annotated[Figures, says("Sentences of Figures 3 to 5.")]] = UNSET
     parsing: Maybe[Annotated[OwnParsing, says("The rows of Table 4.")]] = UNSET
 

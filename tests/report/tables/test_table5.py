@@ -6,8 +6,8 @@ import pytest
 import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
+from transformer.evaluation.analyses import ANALYSES
 from transformer.evaluation.scores import RESAMPLES, TRAININGS
-from transformer.pipeline.registry import ANALYSES
 from transformer.report.tables.render import Grid
 from transformer.report.tables.table5 import COMPARED, read_claims, table5
 

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, longest_of
+from transformer.evaluation.analyses.heads import KINDS, Heads
+from transformer.evaluation.analyses.lengths import GroupedByLength, longest_of
 from transformer.evaluation.scores import limits
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown

@@ -1,134 +1,28 @@
-"""The analyses of trained runs: what Table 5, its figures and the page read, and attention.json itself.
+"""Attention weights of trained runs in sentences: attention.json, for Figures 3 to 5 and the page's viewer.
 
-BLEU is that of the dev set's plain text: 95 % of the `draws`, BLEU on resampled sets, lie between `low` and `high`;
-`length_ratio` is the number of words in the translations over that in the references. Losses are means of the
-unsmoothed cross-entropy over target tokens, in nats, with the reference as the decoder's input.
-
-Torch is imported when it is needed: reading the files needs none.
+Torch is imported when it is needed: reading the file needs none.
 """
 
 import logging
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from msgspec.structs import asdict
 
+from transformer.evaluation.analyses.heads import KINDS
 from transformer.storage.files import InputError, draw, read_lines
-from transformer.storage.records import Amount, Checksum, Count, Draws, Positive, RunRecord, Share, run_name
+from transformer.storage.records import Positive, run_name
 
 if TYPE_CHECKING:
     from transformer.translation.translator import Translation, Translator
 
 logger = logging.getLogger(__name__)
-KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 _UNIT = 1000  # attention weights are rounded to parts of it
 
 _HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
-
-
-class Analysis(TypedDict):  # has "language", too
-    run: RunRecord
-    sentences: Positive
-    target_sha256: Checksum
-
-
-class Bleu(TypedDict):
-    bleu: float
-    low: float
-    high: float
-    draws: Draws
-
-
-class Average(Bleu):  # of the last checkpoints, whose "steps" are listed
-    checkpoints: Positive
-    perplexity: Amount
-
-
-class Averaging(Analysis):
-    averages: list[Average]
-
-
-class _Group(Bleu):  # sentences of similar length
-    # None: single sentences; 1: neighbours joined while they had no more tokens than the longest source sentence in
-    # training; another t: neighbours joined until they had t times as many.
-    times: Positive | None
-    sentences: Positive
-    tokens: Amount  # mean of the source, EOS included
-    length_ratio: Amount
-
-
-class GroupedByLength(Analysis):
-    positions: str
-    longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
-    quantile: NotRequired[Share]  # all, if not given
-    skipped: Count  # joined sentences that the model has too few positions for
-    groups: list[_Group]  # none for a t without joined sentences
-
-
-def longest_of(quantile: float) -> str:
-    """Name the sentences whose length is `longest`."""
-    return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
-
-
-class Step(TypedDict):  # one more head is masked: the one that raises the loss on some of the sentences least
-    masked: Positive
-    layer: Positive  # this and the head, of this step, count from 1
-    head: Positive
-    loss: float
-
-
-class HeadsOfKind(TypedDict):  # tables [layer][head]
-    increase: list[list[float]]  # of the loss with this head alone masked
-    distance: list[list[Amount]]  # mean, in tokens, that it looks over
-    equal: Amount  # the distance with the same weight for all visible tokens
-    curve: list[Step]
-
-
-class Masked(Bleu):  # so many heads of a kind, in the order of its curve
-    kind: str | None
-    masked: Count
-
-
-class Heads(Analysis):
-    layers: Positive
-    heads: Positive
-    loss: float
-    kinds: dict[str, HeadsOfKind]
-    bleu: list[Masked]
-
-
-class Calibration(TypedDict):  # has "bins", too
-    error: Share
-    confidence: Share
-    accuracy: Share
-
-
-class Beam(Bleu):
-    beam: Positive
-    length_ratio: Amount
-
-
-class Smoothing(Analysis):
-    epsilon_ls: Share
-    perplexity: Amount
-    perplexity_draws: Draws
-    beams: list[Beam]
-    calibration: Calibration
-
-
-class _Search(Beam):
-    alpha: Amount
-
-
-class Tuning(Analysis):
-    searches: list[_Search]
-
-
-PAYLOADS = {"averaging": Averaging, "heads": Heads, "lengths": GroupedByLength, "smoothing": Smoothing}  # by analysis
-PAYLOADS |= {"tuning": Tuning}
 
 
 class _Pair(TypedDict):  # a sentence and its translation
