@@ -1,6 +1,7 @@
 """Analyses: predictions against single sentences; averages, beams and groups by length against the subcommands."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ from support.toy import forge, make_data, random_model, random_text, write_text
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
 from transformer.evaluation.analyses import ANALYSES
-from transformer.evaluation.analyses.lengths import _groups_by_length, _join_until, _join_within, _Sentence, longest_of
+from transformer.evaluation.analyses.lengths import _join_until, _Sentence, longest_of
 from transformer.evaluation.analyses.smoothing import _calibration
-from transformer.evaluation.evaluated_run import bleu_of, predict
+from transformer.evaluation.evaluated_run import EvaluatedRun
 from transformer.evaluation.scores import describe, limits
 from transformer.model import weights
 from transformer.model.packed import pack
@@ -33,12 +34,13 @@ def dev(place) -> list[str]:
 
 def test_score_of_known_sentences():
     """Half of the words of the references are written, all in their places: BLEU is the brevity penalty, exp(1 - 2)."""
-    scores = bleu_of(["a b c d"], ["a b c d e f g h"], "en")
+    run = SimpleNamespace(header={"language": "en"})
+    scores = EvaluatedRun.bleu(run, ["a b c d"], ["a b c d e f g h"])
     assert scores["bleu"] == pytest.approx(100 * 2.718281828**-1)
     assert scores["length_ratio"] == 0.5
     assert set(scores["draws"]) == {36.788}
     with pytest.raises(InputError, match=r"BLEU: expected words in the references, found 1 blank lines$"):
-        bleu_of(["a"], [""], "en")
+        EvaluatedRun.bleu(run, ["a"], [""])
 
 
 def test_sentences_are_drawn_at_equal_distances(place):
@@ -117,7 +119,7 @@ def averages(place):
 @torch.no_grad()
 def test_predictions_are_those_of_each_sentence_alone():
     model, text = random_model(1), random_text(2, 23)
-    predictions = predict(model, text)
+    predictions = EvaluatedRun.predict(SimpleNamespace(text=text), model)
     expected = []
     for source, labels in zip(text.source, text.target, strict=True):
         target = pack([[PAD, *labels[:-1]]], CPU)
@@ -194,34 +196,9 @@ def test_tuning_has_every_beam_with_every_alpha(place, tmp_path):
 # Length --------------------------------------------------------------------------------------------------------------
 
 
-def sentences(*sources: str) -> list[_Sentence]:
-    """Return sentences whose references are in capitals."""
-    return [_Sentence(source, source.upper(), len(source.split())) for source in sources]
-
-
-@pytest.mark.parametrize(
-    ("way", "limit", "given", "joined"),
-    [
-        (
-            _join_until,
-            4,
-            ("a b", "c", "d", "e f g", "h", "i j k"),
-            ("a b c d", "e f g h"),
-        ),  # "i j k" is too short
-        (_join_until, 2, ("a b", "c d e"), ("a b", "c d e")),
-        (_join_within, 4, ("a b", "c", "d", "e f g", "h i j k l", "m"), ("a b c d",)),  # the others stay alone
-    ],
-)
-def test_neighbours_are_joined(way, limit, given, joined):
-    assert way(sentences(*given), limit, lambda text: len(text.split())) == sentences(*joined)
-
-
-def test_groups_are_equal_and_in_order():
-    given = sentences("a b c", "a", "a b", "a b c d", "a b", "a b c", "a b c d e", "a b c d e f", "a b c d")
-    groups = [[sentence.tokens for sentence in group] for group in _groups_by_length(given)]
-    assert groups == [[1, 2, 2], [3, 3], [4, 4], [5, 6]]
+def test_groups_need_a_sentence_each(place):
     with pytest.raises(InputError, match=r"^expected 4 sentences at least, one for each group, found 3$"):
-        _groups_by_length(given[:3])
+        analyse("lengths", opened(place, 3), times=[1])
 
 
 @pytest.fixture(scope="module")

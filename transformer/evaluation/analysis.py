@@ -17,9 +17,11 @@ from transformer.layout import Data, Run
 from transformer.storage.records import Amount, Checksum, Draws, Positive, RunRecord
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pandas import DataFrame
 
     from transformer.evaluation.evaluated_run import EvaluatedRun
+else:  # they take seconds to import
+    DataFrame = EvaluatedRun = Any
 
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
 Beams = Annotated[Numbers, says("Beam sizes, each of which translates the dev set (§5.4, §6.1).")]
@@ -52,7 +54,7 @@ class BleuAndLength(Bleu):
 class Mean(NamedTuple):
     """A cell with the mean of a column over runs."""
 
-    runs: "pd.DataFrame"
+    runs: DataFrame
     column: str
     decimals: int
 
@@ -61,11 +63,11 @@ class Measured(NamedTuple):
     """A cell with a text that comes from runs."""
 
     text: str
-    runs: "pd.DataFrame"
+    runs: DataFrame
 
 
 Rows = list[dict[str, str | Mean | Measured]]  # by heading
-Pair = tuple[str, "pd.DataFrame", "pd.DataFrame"]  # what is compared, in words, and its two systems: a row per run
+Pair = tuple[str, DataFrame, DataFrame]  # what is compared, in words, and its two systems: a row per run
 
 
 @dataclass(frozen=True)
@@ -77,16 +79,16 @@ class Analysis:
 
     settings: type[RunSettings]
     result: type[OfRun]
-    measure: Callable[["EvaluatedRun", Any], dict[str, Any]]  # takes `settings`; returns what `result` adds to OfRun
+    measure: Callable[[EvaluatedRun, Any], dict[str, Any]]  # takes `settings`; returns what `result` adds to OfRun
     experiments: tuple[str, ...]  # whose runs are measured
     note: str  # above the grid
-    grid: Callable[["pd.DataFrame"], Rows]
+    grid: Callable[[DataFrame], Rows]
     words: tuple[str, ...] = ()  # the grid's headings of texts, which are set to the left
-    compared: Mapping[str, Callable[["pd.DataFrame"], list[Pair]]] = field(default_factory=dict)  # by row of table5.csv
+    compared: Mapping[str, Callable[[DataFrame], list[Pair]]] = field(default_factory=dict)  # by row of table5.csv
     reads: Callable[[Run, Data], list[Path]] = lambda run, data: []  # besides the run's weights and the dev set
 
 
-def entries(files: "pd.DataFrame", key: str) -> "pd.DataFrame":
+def entries(files: DataFrame, key: str) -> DataFrame:
     """List the entries of `key` of all files, a row each: the run, `place` in the list, and what the entry has."""
     import pandas as pd
 
@@ -97,6 +99,6 @@ def entries(files: "pd.DataFrame", key: str) -> "pd.DataFrame":
     )
 
 
-def base_and(experiment: str, measured: "pd.DataFrame", words: str) -> Pair:
+def base_and(experiment: str, measured: DataFrame, words: str) -> Pair:
     """Compare base with another experiment."""
     return words, measured[measured["experiment"] == "base"], measured[measured["experiment"] == experiment]

@@ -10,7 +10,6 @@ import torch
 
 from transformer.config.experiment import POSITIONS
 from transformer.data.corpus import TOKEN, TokenArray
-from transformer.evaluation.analysis import OfRun
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import bleu_draws, describe, limits
 from transformer.layout import Data, Run
@@ -42,7 +41,7 @@ class EvaluatedRun:
 
     folder: Run
     data: Data | None  # the encoded training text, if the analysis reads it
-    header: OfRun  # with the language, too
+    header: dict[str, Any]  # `OfRun`, and the language
     translator: Translator
     sources: list[str]
     references: list[str]
@@ -55,18 +54,45 @@ class EvaluatedRun:
         arrays = (TokenArray(np.concatenate(ids).astype(TOKEN), np.cumsum([0, *map(len, ids)])) for ids in sides)
         return ParallelText(*arrays)
 
+    @torch.inference_mode()
     def predict(self, model: Transformer | None = None) -> _Predictions:
-        """Predict the target tokens of `text`; model: another one than the run's."""
-        return predict(model or self.translator.model, self.text)
+        """Predict the target tokens of `text`, in their order (§3.1). model: another one, in evaluation mode."""
+        model, text = model or self.translator.model, self.text
+        device, offsets = model.embedding.weight.device, text.target.offsets
+        columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
+        weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK
+        for indices in plan_batches(0, 0, text.lengths, (_BATCH, _BATCH)):
+            batch = text.batch(indices, device)
+            places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
+            output, parts = model(batch.source, batch.target), []
+            for x, label in zip(output.split(chunk), batch.labels.split(chunk), strict=True):
+                logits = x @ weight.T  # few of the [n, V] logits exist at once
+                log_total = logits.logsumexp(dim=1)
+                best = logits.max(dim=1)
+                loss = log_total - logits.gather(1, label[:, None])[:, 0]
+                parts.append(torch.stack([loss, (best.values - log_total).exp(), best.indices == label]))
+            columns[:, places] = torch.cat(parts, dim=1).double().cpu()
+        return _Predictions(*columns.numpy())
 
     def score(self, translator: Translator | None = None, **search: float) -> dict[str, Any]:
-        """Translate the sources, and return the `bleu`. translator: another one than the run's. search: beam, alpha."""
+        """Translate the sources, and return the `bleu`. translator: another one. search: another beam or alpha."""
         hypotheses = [best.text for best in (translator or self.translator).translate(self.sources, **search)]
         return self.bleu(hypotheses, self.references)
 
     def bleu(self, hypotheses: list[str], references: list[str]) -> dict[str, Any]:
-        """Return the paper's BLEU of plain text in the target language, as in `BleuAndLength`."""
-        return bleu_of(hypotheses, references, self.header["language"])
+        """Return the paper's BLEU of plain text in the target language, as in `BleuAndLength`.
+
+        Raises InputError if no reference has a word.
+        """
+        language = self.header["language"]
+        words = paper_tokens(hypotheses, language), paper_reference(references, language)
+        written, expected = (sum(len(line.split()) for line in side) for side in words)
+        if not expected:
+            raise InputError(f"BLEU: expected words in the references, found {len(references)} blank lines")
+        resampled = bleu_draws(*words)
+        low, high = limits(resampled)
+        bleu = measure(token_bleu(), *words)["score"]
+        return {"bleu": bleu, "low": low, "high": high, "draws": resampled, "length_ratio": written / expected}
 
 
 def open_run(folder: Path, source: Path, target: Path, sentences: int, data: Path | None = None) -> EvaluatedRun:
@@ -92,38 +118,3 @@ def open_run(folder: Path, source: Path, target: Path, sentences: int, data: Pat
             line = numbers[lengths.argmax()]
             raise InputError(f"{path}, line {line}: expected {most} subwords at most, found {longest}")
     return run
-
-
-def bleu_of(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Return the paper's BLEU of plain text, as in `BleuAndLength`.
-
-    Raises InputError if no reference has a word.
-    """
-    words = paper_tokens(hypotheses, language), paper_reference(references, language)
-    written, expected = (sum(len(line.split()) for line in side) for side in words)
-    if not expected:
-        raise InputError(f"BLEU: expected words in the references, found {len(references)} blank lines")
-    resampled = bleu_draws(*words)
-    low, high = limits(resampled)
-    bleu = measure(token_bleu(), *words)["score"]
-    return {"bleu": bleu, "low": low, "high": high, "draws": resampled, "length_ratio": written / expected}
-
-
-@torch.inference_mode()
-def predict(model: Transformer, text: ParallelText) -> _Predictions:
-    """Predict the tokens of `text.target`, in their order (§3.1), by a model in evaluation mode."""
-    device, offsets = model.embedding.weight.device, text.target.offsets
-    columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
-    weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK
-    for indices in plan_batches(0, 0, text.lengths, (_BATCH, _BATCH)):
-        batch = text.batch(indices, device)
-        places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
-        output, parts = model(batch.source, batch.target), []
-        for x, label in zip(output.split(chunk), batch.labels.split(chunk), strict=True):
-            logits = x @ weight.T  # few of the [n, V] logits exist at once
-            log_total = logits.logsumexp(dim=1)
-            best = logits.max(dim=1)
-            loss = log_total - logits.gather(1, label[:, None])[:, 0]
-            parts.append(torch.stack([loss, (best.values - log_total).exp(), best.indices == label]))
-        columns[:, places] = torch.cat(parts, dim=1).double().cpu()
-    return _Predictions(*columns.numpy())

@@ -2,33 +2,28 @@
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from transformer.config.experiment import says
-from transformer.evaluation.analysis import Analysis, Bleu, Mean, Numbers, OfRun, Pair, Rows, RunSettings, entries
+from transformer.evaluation import analysis
 from transformer.storage.files import InputError
 from transformer.storage.records import Amount, Positive, averaged_steps
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-    from transformer.evaluation.evaluated_run import EvaluatedRun
-
-
-class Settings(RunSettings):
-    checkpoints: Annotated[Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
+class _Settings(analysis.RunSettings):
+    checkpoints: Annotated[analysis.Numbers, says("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
 
 
-class _Average(Bleu):  # of the last checkpoints, whose "steps" are listed
+class _Average(analysis.Bleu):  # of the last checkpoints, whose "steps" are listed
     checkpoints: Positive
     perplexity: Amount
 
 
-class Averaging(OfRun):
+class _Averaging(analysis.OfRun):
     averages: list[_Average]
 
 
-def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
+def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
     """Measure the last checkpoint alone, and averages of the last few; more than the run has kept are left out.
 
     Raises InputError if it has kept too few, or those of another training.
@@ -53,31 +48,31 @@ def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
     return {"averages": averages}
 
 
-def _compare(files: "pd.DataFrame") -> list[Pair]:
+def _compare(files: analysis.DataFrame) -> list[analysis.Pair]:
     pairs = []
-    for experiment, same in entries(files, "averages").groupby("experiment", sort=False):
+    for experiment, same in analysis.entries(files, "averages").groupby("experiment", sort=False):
         counts = dict(tuple(same.groupby("checkpoints")))
         last = counts.pop(1, same[:0])
         pairs += [(f"`{experiment}`, {count} checkpoints − the last", own, last) for count, own in counts.items()]
     return pairs
 
 
-def _grid(files: "pd.DataFrame") -> Rows:
+def _grid(files: analysis.DataFrame) -> analysis.Rows:
     return [
         {
             "Experiment": experiment,
             "Checkpoints": str(count),
-            "BLEU": Mean(same, "bleu", 2),
-            "Perplexity": Mean(same, "perplexity", 3),
+            "BLEU": analysis.Mean(same, "bleu", 2),
+            "Perplexity": analysis.Mean(same, "perplexity", 3),
         }
-        for (experiment, count), same in entries(files, "averages").groupby(["experiment", "checkpoints"])
+        for (experiment, count), same in analysis.entries(files, "averages").groupby(["experiment", "checkpoints"])
     ]
 
 
-ANALYSIS = Analysis(
-    settings=Settings,
-    result=Averaging,
-    measure=measure,
+ANALYSIS = analysis.Analysis(
+    settings=_Settings,
+    result=_Averaging,
+    measure=_measure,
     experiments=("base", "big"),
     note="Averaging (§6.1): how many of the last checkpoints; a run keeps no more than it averages.",
     grid=_grid,

@@ -4,24 +4,19 @@
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from transformer.config.experiment import Large, says
-from transformer.evaluation.analysis import Analysis, Bleu, Mean, Measured, OfRun, Pair, Rows, RunSettings, entries
+from transformer.evaluation import analysis
 from transformer.storage.files import draw
 from transformer.storage.records import Amount, Count, Positive
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from transformer.evaluation.evaluated_run import EvaluatedRun
 
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 _SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
 _SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
 
 
-class Settings(RunSettings):
+class _Settings(analysis.RunSettings):
     choose: Annotated[Large, says("Dev sentences by which heads to mask are chosen, at most.")]
 
 
@@ -39,12 +34,12 @@ class _HeadsOfKind(TypedDict):  # tables [layer][head]
     curve: list[_Step]
 
 
-class _Masked(Bleu):  # so many heads of a kind, in the order of its curve
+class _Masked(analysis.Bleu):  # so many heads of a kind, in the order of its curve
     kind: str | None
     masked: Count
 
 
-class Heads(OfRun):
+class Heads(analysis.OfRun):
     layers: Positive
     heads: Positive
     loss: float
@@ -52,7 +47,7 @@ class Heads(OfRun):
     bleu: list[_Masked]
 
 
-def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
+def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
     """Measure the importance and the reach of all heads, and losses and BLEU with ever more of them masked."""
     from transformer.evaluation.masking import DECIMALS, Head, TeacherForced, distances, importance, masked
 
@@ -72,9 +67,9 @@ def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
     return sizes | {"loss": round(everything.loss(), DECIMALS), "kinds": kinds, "bleu": scores}
 
 
-def _compare(files: "pd.DataFrame") -> list[Pair]:
+def _compare(files: analysis.DataFrame) -> list[analysis.Pair]:
     """Compare the model with all heads to that with the middle one of the numbers of heads that were masked."""
-    heads, pairs = entries(files, "bleu"), []
+    heads, pairs = analysis.entries(files, "bleu"), []
     for kind, of_kind in heads[heads["masked"] > 0].groupby("kind", sort=False):
         counts = sorted(of_kind["masked"].unique())
         half = counts[(len(counts) - 1) // 2]
@@ -83,11 +78,11 @@ def _compare(files: "pd.DataFrame") -> list[Pair]:
     return pairs
 
 
-def _grid(files: "pd.DataFrame") -> Rows:
+def _grid(files: analysis.DataFrame) -> analysis.Rows:
     """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
     import pandas as pd
 
-    heads, rows = entries(files, "bleu"), []
+    heads, rows = analysis.entries(files, "bleu"), []
     for kind, words in KINDS.items():
         measures = [kinds[kind] for kinds in files["kinds"]]
         increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
@@ -97,21 +92,21 @@ def _grid(files: "pd.DataFrame") -> Rows:
         row = {
             "Attention": words,
             "Heads": str(len(increases) // len(measures)),
-            f"Loss + < {_SLIGHT}": Measured(f"{100 * share:.0f} %", files),
-            "Loss +, at most": Measured(f"{max(increases):.3f}", files),
+            f"Loss + < {_SLIGHT}": analysis.Measured(f"{100 * share:.0f} %", files),
+            "Loss +, at most": analysis.Measured(f"{max(increases):.3f}", files),
         }
         for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
-            row[f"BLEU, {count} masked"] = Mean(same, "bleu", 1)
+            row[f"BLEU, {count} masked"] = analysis.Mean(same, "bleu", 1)
         distances = ", ".join(f"{mean:.1f}" for mean in pd.DataFrame(means).mean())
-        row |= {"Distance, by layer": Measured(distances, files), "If alike": Measured(f"{alike:.1f}", files)}
-        rows.append(row)
+        row["Distance, by layer"] = analysis.Measured(distances, files)
+        rows.append(row | {"If alike": analysis.Measured(f"{alike:.1f}", files)})
     return rows
 
 
-ANALYSIS = Analysis(
-    settings=Settings,
+ANALYSIS = analysis.Analysis(
+    settings=_Settings,
     result=Heads,
-    measure=measure,
+    measure=_measure,
     experiments=("base",),
     note=(
         "Heads of base masked (§3.2.2): each alone, by how much the loss per token rises, in nats; then ever more of a "

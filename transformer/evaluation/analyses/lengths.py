@@ -2,44 +2,30 @@
 
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
+from typing import Annotated, Any, NamedTuple, NotRequired
 
 from msgspec import Meta
 
 from transformer.config.experiment import says
-from transformer.evaluation.analysis import (
-    Analysis,
-    BleuAndLength,
-    Mean,
-    Numbers,
-    OfRun,
-    Pair,
-    Rows,
-    RunSettings,
-    base_and,
-    entries,
-)
+from transformer.evaluation import analysis
 from transformer.storage.checksums import read_manifest, require_sums
 from transformer.storage.files import InputError
 from transformer.storage.records import Amount, Count, Positive, Share
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from transformer.evaluation.evaluated_run import EvaluatedRun
-
 _GROUPS = 4  # of single sentences, by length
 
 
-class Settings(RunSettings):
-    times: Annotated[Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")]
+class _Settings(analysis.RunSettings):
+    times: Annotated[
+        analysis.Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")
+    ]
     # Of millions, the very longest is no measure.
     quantile: Annotated[
         float, Meta(gt=0, le=1), says("Share of training sentences, shortest first, whose longest counts in `times`.")
     ] = 1.0
 
 
-class _Group(BleuAndLength):  # sentences of similar length
+class _Group(analysis.BleuAndLength):  # sentences of similar length
     # None: single sentences; 1: neighbours joined while they had no more tokens than the longest source sentence in
     # training; another t: neighbours joined until they had t times as many.
     times: Positive | None
@@ -47,7 +33,7 @@ class _Group(BleuAndLength):  # sentences of similar length
     tokens: Amount  # mean of the source, EOS included
 
 
-class GroupedByLength(OfRun):
+class GroupedByLength(analysis.OfRun):
     positions: str
     longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
     quantile: NotRequired[Share]  # all, if not given
@@ -63,7 +49,7 @@ class _Sentence(NamedTuple):
     tokens: int
 
 
-def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
+def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
     """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
 
     Raises InputError if there are fewer sentences than groups.
@@ -91,7 +77,7 @@ def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
     return found | {"skipped": skipped, "groups": measured}
 
 
-def _longest_in_training(run: "EvaluatedRun", quantile: float) -> int:
+def _longest_in_training(run: analysis.EvaluatedRun, quantile: float) -> int:
     """Return the tokens of the longest source sentence that the run was trained on, of the shortest `quantile`."""
     import numpy as np
 
@@ -153,18 +139,19 @@ def longest_of(quantile: float) -> str:
     return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
 
 
-def _longest(files: "pd.DataFrame") -> str:
+def _longest(files: analysis.DataFrame) -> str:
     return longest_of(files["quantile"].fillna(1).min())
 
 
-def _compare(files: "pd.DataFrame") -> list[Pair]:
-    words, groups = "`base` − `learned-positions`", entries(files, "groups")
+def _compare(files: analysis.DataFrame) -> list[analysis.Pair]:
+    words = f"`base` − `learned-positions`, {{:g}} × {_longest(files)}"
+    groups = analysis.entries(files, "groups")
     longer = groups[groups["times"] > 1].groupby("times")
-    return [base_and("learned-positions", same, f"{words}, {times:g} × {_longest(files)}") for times, same in longer]
+    return [analysis.base_and("learned-positions", same, words.format(times)) for times, same in longer]
 
 
-def _grid(files: "pd.DataFrame") -> Rows:
-    groups = entries(files, "groups")
+def _grid(files: analysis.DataFrame) -> analysis.Rows:
+    groups = analysis.entries(files, "groups")
     groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
     rows = []
     for _, same in groups.groupby("place"):
@@ -173,16 +160,16 @@ def _grid(files: "pd.DataFrame") -> Rows:
         sentences = f"joined, {joined}" if times > 0 else "as they are"  # NaN of single sentences
         row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
         for positions, of_kind in same.groupby("positions", sort=False):
-            row[f"BLEU, {positions}"] = Mean(of_kind, "bleu", 1)
-            row[f"Words, {positions}"] = Mean(of_kind, "length_ratio", 2)
+            row[f"BLEU, {positions}"] = analysis.Mean(of_kind, "bleu", 1)
+            row[f"Words, {positions}"] = analysis.Mean(of_kind, "length_ratio", 2)
         rows.append(row)
     return rows
 
 
-ANALYSIS = Analysis(
-    settings=Settings,
+ANALYSIS = analysis.Analysis(
+    settings=_Settings,
     result=GroupedByLength,
-    measure=measure,
+    measure=_measure,
     experiments=("base", "learned-positions", "no-positions"),
     note=(
         "Length (§3.5): sentences as they are, in four groups by length; then neighbours, joined. Joined sentences are "

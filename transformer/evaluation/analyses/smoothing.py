@@ -2,31 +2,17 @@
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from transformer.evaluation.analysis import (
-    Analysis,
-    Beams,
-    BleuAndLength,
-    Mean,
-    OfRun,
-    Pair,
-    Rows,
-    RunSettings,
-    base_and,
-    entries,
-)
+from transformer.evaluation import analysis
 from transformer.storage.records import Amount, Draws, Positive, Share
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
-
-    from transformer.evaluation.evaluated_run import EvaluatedRun
 
 _BINS = 10  # of confidence, equally wide
 
 
-class Settings(RunSettings):
-    beams: Beams
+class _Settings(analysis.RunSettings):
+    beams: analysis.Beams
 
 
 class _Calibration(TypedDict):  # has "bins", too
@@ -35,11 +21,11 @@ class _Calibration(TypedDict):  # has "bins", too
     accuracy: Share
 
 
-class _Beam(BleuAndLength):
+class _Beam(analysis.BleuAndLength):
     beam: Positive
 
 
-class Smoothing(OfRun):
+class _Smoothing(analysis.OfRun):
     epsilon_ls: Share
     perplexity: Amount
     perplexity_draws: Draws
@@ -47,7 +33,7 @@ class Smoothing(OfRun):
     calibration: _Calibration
 
 
-def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
+def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
     """Measure perplexity and calibration, and BLEU with each beam; the rest of the search is the run's."""
     import numpy as np
 
@@ -85,40 +71,40 @@ def _calibration(confidence: "np.ndarray", correct: "np.ndarray") -> dict[str, A
     return {"error": sum(gaps) / len(confidence)} | means | {"bins": bins}
 
 
-def _compare(files: "pd.DataFrame") -> list[Pair]:
+def _compare(files: analysis.DataFrame) -> list[analysis.Pair]:
     words = "`base` − `smoothing-0.0`, beam"
-    by_beam = entries(files, "beams").groupby("beam")
-    return [base_and("smoothing-0.0", same, f"{words} {beam}") for beam, same in by_beam]
+    by_beam = analysis.entries(files, "beams").groupby("beam")
+    return [analysis.base_and("smoothing-0.0", same, f"{words} {beam}") for beam, same in by_beam]
 
 
-def _compare_perplexities(files: "pd.DataFrame") -> list[Pair]:
+def _compare_perplexities(files: analysis.DataFrame) -> list[analysis.Pair]:
     of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
-    return [base_and("smoothing-0.0", of_runs, "perplexity, `base` − `smoothing-0.0`")]
+    return [analysis.base_and("smoothing-0.0", of_runs, "perplexity, `base` − `smoothing-0.0`")]
 
 
-def _grid(files: "pd.DataFrame") -> Rows:
+def _grid(files: analysis.DataFrame) -> analysis.Rows:
     confidence, accuracy, error = (
         100 * files["calibration"].map(lambda found, key=key: found[key]) for key in ("confidence", "accuracy", "error")
     )
-    runs, beams, rows = files.assign(error=error, over=confidence - accuracy), entries(files, "beams"), []
+    runs, beams, rows = files.assign(error=error, over=confidence - accuracy), analysis.entries(files, "beams"), []
     for epsilon, same in runs.groupby("epsilon_ls"):
         row = {
             "ε": f"{epsilon:g}",
-            "Perplexity": Mean(same, "perplexity", 2),
-            "Calibration error, %": Mean(same, "error", 1),
-            "Sure − right, %": Mean(same, "over", 1),
+            "Perplexity": analysis.Mean(same, "perplexity", 2),
+            "Calibration error, %": analysis.Mean(same, "error", 1),
+            "Sure − right, %": analysis.Mean(same, "over", 1),
         }
         for beam, at_beam in beams[beams["name"].isin(same["name"])].groupby("beam"):
-            row[f"BLEU, beam {beam}"] = Mean(at_beam, "bleu", 2)
-            row[f"Words, beam {beam}"] = Mean(at_beam, "length_ratio", 3)
+            row[f"BLEU, beam {beam}"] = analysis.Mean(at_beam, "bleu", 2)
+            row[f"Words, beam {beam}"] = analysis.Mean(at_beam, "length_ratio", 3)
         rows.append(row)
     return rows
 
 
-ANALYSIS = Analysis(
-    settings=Settings,
-    result=Smoothing,
-    measure=measure,
+ANALYSIS = analysis.Analysis(
+    settings=_Settings,
+    result=_Smoothing,
+    measure=_measure,
     experiments=("base", "smoothing-0.0", "smoothing-0.2"),
     note=(
         "Label smoothing (§5.4). Calibration error: the mean distance between how sure the model is of its most "

@@ -1,54 +1,49 @@
 """Search (§6.1): the beam and the length penalty, which the paper chose on the dev set."""
 
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from transformer.config.experiment import says
-from transformer.evaluation.analysis import Analysis, Beams, BleuAndLength, Mean, OfRun, Rows, RunSettings, entries
+from transformer.evaluation import analysis
 from transformer.storage.records import Amount, Positive
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from transformer.evaluation.evaluated_run import EvaluatedRun
 
 _Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 
 
-class Settings(RunSettings):
-    beams: Beams
+class _Settings(analysis.RunSettings):
+    beams: analysis.Beams
     alphas: Annotated[_Alphas, says("Length penalties, each tried with each beam (§6.1).")]
 
 
-class _Search(BleuAndLength):
+class _Search(analysis.BleuAndLength):
     beam: Positive
     alpha: Amount
 
 
-class Tuning(OfRun):
+class _Tuning(analysis.OfRun):
     searches: list[_Search]
 
 
-def measure(run: "EvaluatedRun", settings: Settings) -> dict[str, Any]:
+def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
     """Measure BLEU with each beam and each alpha."""
     searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
     return {"searches": [search | run.score(**search) for search in searches]}
 
 
-def _grid(files: "pd.DataFrame") -> Rows:
+def _grid(files: analysis.DataFrame) -> analysis.Rows:
     rows = []
-    for beam, at_beam in entries(files, "searches").groupby("beam"):
-        by_alpha = at_beam.groupby("alpha")
-        rows.append({"Beam": str(beam)} | {f"BLEU, α {alpha:g}": Mean(same, "bleu", 2) for alpha, same in by_alpha})
+    for beam, at_beam in analysis.entries(files, "searches").groupby("beam"):
+        cells = {f"BLEU, α {alpha:g}": analysis.Mean(same, "bleu", 2) for alpha, same in at_beam.groupby("alpha")}
+        rows.append({"Beam": str(beam)} | cells)
     return rows
 
 
-ANALYSIS = Analysis(
-    settings=Settings,
-    result=Tuning,
-    measure=measure,
+ANALYSIS = analysis.Analysis(
+    settings=_Settings,
+    result=_Tuning,
+    measure=_measure,
     experiments=("base",),
     note="Search (§6.1): the beam and the α of the length penalty, which the paper chose on the dev set.",
     grid=_grid,
