@@ -21,8 +21,8 @@ def opened(place: Path, sentences: int = PAIRS, data: Path | None = None) -> Eva
 def analyse(name: str, run: EvaluatedRun, **settings) -> dict:
     """Run an analysis, and return its file."""
     analysis = ANALYSES[name]
-    content = run.header | analysis.measure(run, analysis.settings(sentences=PAIRS, **settings))
-    return structured(json.loads(json.dumps(content)), analysis.result, name)
+    content = run.header | analysis.measure(run, analysis.Settings(sentences=PAIRS, **settings))
+    return structured(json.loads(json.dumps(content)), analysis.Result, name)
 
 
 def by_commands(run: Path, sides: tuple[list[str], list[str]], folder: Path, **decoding) -> dict:

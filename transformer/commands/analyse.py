@@ -21,7 +21,7 @@ def _options() -> type:
     """Return a dataclass with the settings of all analyses, for the options of `analyse`: None where not given."""
     users = {}
     for name, analysis in ANALYSES.items():
-        for field in msgspec.structs.fields(analysis.settings):
+        for field in msgspec.structs.fields(analysis.Settings):
             users.setdefault((field.name, field.type), []).append(name)
     options = []
     for (option, kind), names in users.items():
@@ -63,7 +63,7 @@ def analyse(
     """
     analysis = ANALYSES[name]
     given = {option: value for option, value in asdict(settings).items() if value is not None}
-    chosen = structured(given, analysis.settings, name)
+    chosen = structured(given, analysis.Settings, name)
     from transformer.device import use_threads  # here, as torch takes seconds
     from transformer.evaluation.evaluated_run import open_run
 

@@ -114,7 +114,7 @@ OwnTable1 = options("ScaleTable1", "Values that replace those of `table1`.", Tab
 Probes = options(
     "Probes",
     "Analyses of trained runs for Table 5. An analysis whose keys are not given is left out.",
-    *(analysis.settings for analysis in ANALYSES.values()),
+    *(analysis.Settings for analysis in ANALYSES.values()),
 )
 
 

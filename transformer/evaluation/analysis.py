@@ -5,8 +5,6 @@ BLEU is that of the dev set's plain text: 95 % of the `draws`, BLEU on resampled
 unsmoothed cross-entropy over target tokens, in nats, with the reference as the decoder's input.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
@@ -70,22 +68,34 @@ Rows = list[dict[str, str | Mean | Measured]]  # by heading
 Pair = tuple[str, DataFrame, DataFrame]  # what is compared, in words, and its two systems: a row per run
 
 
-@dataclass(frozen=True)
 class Analysis:
     """An analysis of trained runs: what config.yaml, the workflow, `analyse` and Table 5 need of it.
 
-    The frames that it lays out have a row per file, with the keys of `result` and RUN_KEYS.
+    The frames `files` have a row per file, with the keys of `Result` and RUN_KEYS.
     """
 
-    settings: type[RunSettings]
-    result: type[OfRun]
-    measure: Callable[[EvaluatedRun, Any], dict[str, Any]]  # takes `settings`; returns what `result` adds to OfRun
+    Settings: type[RunSettings]
+    Result: type[OfRun]
     experiments: tuple[str, ...]  # whose runs are measured
+    rows: tuple[str, ...] = ()  # of workflow/paper/table5.csv, which it tests
     note: str  # above the grid
-    grid: Callable[[DataFrame], Rows]
     words: tuple[str, ...] = ()  # the grid's headings of texts, which are set to the left
-    compared: Mapping[str, Callable[[DataFrame], list[Pair]]] = field(default_factory=dict)  # by row of table5.csv
-    reads: Callable[[Run, Data], list[Path]] = lambda run, data: []  # besides the run's weights and the dev set
+
+    def reads(self, run: Run, data: Data) -> list[Path]:
+        """Return the files that are read besides the run's weights and the dev set."""
+        return []
+
+    def measure(self, run: EvaluatedRun, settings: Any) -> dict[str, Any]:
+        """Return what `Result` adds to OfRun."""
+        raise NotImplementedError
+
+    def compare(self, row: str, files: DataFrame) -> list[Pair]:
+        """Return what a row of the table compares."""
+        raise NotImplementedError
+
+    def grid(self, files: DataFrame) -> Rows:
+        """Lay out all that was measured, for the notes."""
+        raise NotImplementedError
 
 
 def entries(files: DataFrame, key: str) -> DataFrame:

@@ -114,7 +114,7 @@ def _training_files(pipeline: Pipeline) -> Files:
 
 def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any] | None:
     """Return the settings of an analysis at this scale; None if it lacks one, so that the analysis is left out."""
-    fields = msgspec.structs.fields(ANALYSES[analysis].settings)
+    fields = msgspec.structs.fields(ANALYSES[analysis].Settings)
     known = {field.name: pipeline.probes[field.name] for field in fields if field.name in pipeline.probes}
     return known if all(field.name in known for field in fields if field.required) else None
 

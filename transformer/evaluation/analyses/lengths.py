@@ -2,27 +2,19 @@
 
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NotRequired
 
 from msgspec import Meta
 
 from transformer.config.experiment import says
 from transformer.evaluation import analysis
+from transformer.layout import Data, Run
 from transformer.storage.checksums import read_manifest, require_sums
 from transformer.storage.files import InputError
 from transformer.storage.records import Amount, Count, Positive, Share
 
 _GROUPS = 4  # of single sentences, by length
-
-
-class _Settings(analysis.RunSettings):
-    times: Annotated[
-        analysis.Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")
-    ]
-    # Of millions, the very longest is no measure.
-    quantile: Annotated[
-        float, Meta(gt=0, le=1), says("Share of training sentences, shortest first, whose longest counts in `times`.")
-    ] = 1.0
 
 
 class _Group(analysis.BleuAndLength):  # sentences of similar length
@@ -33,48 +25,12 @@ class _Group(analysis.BleuAndLength):  # sentences of similar length
     tokens: Amount  # mean of the source, EOS included
 
 
-class GroupedByLength(analysis.OfRun):
-    positions: str
-    longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
-    quantile: NotRequired[Share]  # all, if not given
-    skipped: Count  # joined sentences that the model has too few positions for
-    groups: list[_Group]  # none for a t without joined sentences
-
-
 class _Sentence(NamedTuple):
     """A sentence pair, or several joined, and the number of source tokens."""
 
     source: str
     reference: str
     tokens: int
-
-
-def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
-    """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
-
-    Raises InputError if there are fewer sentences than groups.
-    """
-    translator, longest = run.translator, _longest_in_training(run, settings.quantile)
-    rows = zip(run.sources, run.references, run.text.source.lengths.tolist(), strict=True)
-    sentences = [_Sentence(*row) for row in rows]
-    groups: list[tuple[int | None, list[_Sentence]]] = [(None, group) for group in _groups_by_length(sentences)]
-    skipped = 0
-    for times in settings.times:
-        join = _join_within if times == 1 else _join_until
-        joined = join(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
-        fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
-        skipped += len(joined) - len(fitting)
-        groups += [(times, fitting)] if fitting else []
-    # All are translated together, as short sentences fill up batches.
-    translations = iter(translator.translate([sentence.source for _, group in groups for sentence in group]))
-    measured = []
-    for times, group in groups:
-        hypotheses = [best.text for best in islice(translations, len(group))]
-        tokens = sum(sentence.tokens for sentence in group) / len(group)
-        bleu = run.bleu(hypotheses, [sentence.reference for sentence in group])
-        measured.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
-    found = {"positions": translator.experiment.model.positions, "longest": longest, "quantile": settings.quantile}
-    return found | {"skipped": skipped, "groups": measured}
 
 
 def _longest_in_training(run: analysis.EvaluatedRun, quantile: float) -> int:
@@ -143,41 +99,81 @@ def _longest(files: analysis.DataFrame) -> str:
     return longest_of(files["quantile"].fillna(1).min())
 
 
-def _compare(files: analysis.DataFrame) -> list[analysis.Pair]:
-    words = f"`base` − `learned-positions`, {{:g}} × {_longest(files)}"
-    groups = analysis.entries(files, "groups")
-    longer = groups[groups["times"] > 1].groupby("times")
-    return [analysis.base_and("learned-positions", same, words.format(times)) for times, same in longer]
+class Lengths(analysis.Analysis):
+    class Settings(analysis.RunSettings):
+        times: Annotated[
+            analysis.Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")
+        ]
+        # Of millions, the very longest is no measure.
+        quantile: Annotated[
+            float,
+            Meta(gt=0, le=1),
+            says("Share of training sentences, shortest first, whose longest counts in `times`."),
+        ] = 1.0
 
+    class Result(analysis.OfRun):
+        positions: str
+        longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
+        quantile: NotRequired[Share]  # all, if not given
+        skipped: Count  # joined sentences that the model has too few positions for
+        groups: list[_Group]  # none for a t without joined sentences
 
-def _grid(files: analysis.DataFrame) -> analysis.Rows:
-    groups = analysis.entries(files, "groups")
-    groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
-    rows = []
-    for _, same in groups.groupby("place"):
-        first, times = same.iloc[0], same["times"].iloc[0]
-        joined = "no longer than in training" if times == 1 else f"{times:g} × {_longest(files)} in training"
-        sentences = f"joined, {joined}" if times > 0 else "as they are"  # NaN of single sentences
-        row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
-        for positions, of_kind in same.groupby("positions", sort=False):
-            row[f"BLEU, {positions}"] = analysis.Mean(of_kind, "bleu", 1)
-            row[f"Words, {positions}"] = analysis.Mean(of_kind, "length_ratio", 2)
-        rows.append(row)
-    return rows
-
-
-ANALYSIS = analysis.Analysis(
-    settings=_Settings,
-    result=GroupedByLength,
-    measure=_measure,
-    experiments=("base", "learned-positions", "no-positions"),
-    note=(
+    experiments = ("base", "learned-positions", "no-positions")
+    rows = ("lengths",)
+    words = ("Sentences",)
+    note = (
         "Length (§3.5): sentences as they are, in four groups by length; then neighbours, joined. Joined sentences are "
         "unlike those in training in more than length: those that are no longer than the longest in training show what "
         "that costs. Words: those written for each word of the reference."
-    ),
-    grid=_grid,
-    words=("Sentences",),
-    compared={"lengths": _compare},
-    reads=lambda run, data: data.arrays("train"),
-)
+    )
+
+    def reads(self, run: Run, data: Data) -> list[Path]:
+        return data.arrays("train")
+
+    def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
+        """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
+
+        Raises InputError if there are fewer sentences than groups.
+        """
+        translator, longest = run.translator, _longest_in_training(run, settings.quantile)
+        rows = zip(run.sources, run.references, run.text.source.lengths.tolist(), strict=True)
+        sentences = [_Sentence(*row) for row in rows]
+        groups: list[tuple[int | None, list[_Sentence]]] = [(None, group) for group in _groups_by_length(sentences)]
+        skipped = 0
+        for times in settings.times:
+            join = _join_within if times == 1 else _join_until
+            joined = join(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
+            fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
+            skipped += len(joined) - len(fitting)
+            groups += [(times, fitting)] if fitting else []
+        # All are translated together, as short sentences fill up batches.
+        translations = iter(translator.translate([sentence.source for _, group in groups for sentence in group]))
+        measured = []
+        for times, group in groups:
+            hypotheses = [best.text for best in islice(translations, len(group))]
+            tokens = sum(sentence.tokens for sentence in group) / len(group)
+            bleu = run.bleu(hypotheses, [sentence.reference for sentence in group])
+            measured.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
+        found = {"positions": translator.experiment.model.positions, "longest": longest, "quantile": settings.quantile}
+        return found | {"skipped": skipped, "groups": measured}
+
+    def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:
+        words = f"`base` − `learned-positions`, {{:g}} × {_longest(files)}"
+        groups = analysis.entries(files, "groups")
+        longer = groups[groups["times"] > 1].groupby("times")
+        return [analysis.base_and("learned-positions", same, words.format(times)) for times, same in longer]
+
+    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+        groups = analysis.entries(files, "groups")
+        groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
+        rows = []
+        for _, same in groups.groupby("place"):
+            first, times = same.iloc[0], same["times"].iloc[0]
+            joined = "no longer than in training" if times == 1 else f"{times:g} × {_longest(files)} in training"
+            sentences = f"joined, {joined}" if times > 0 else "as they are"  # NaN of single sentences
+            row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
+            for positions, of_kind in same.groupby("positions", sort=False):
+                row[f"BLEU, {positions}"] = analysis.Mean(of_kind, "bleu", 1)
+                row[f"Words, {positions}"] = analysis.Mean(of_kind, "length_ratio", 2)
+            rows.append(row)
+        return rows

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
 _BINS = 10  # of confidence, equally wide
 
 
-class _Settings(analysis.RunSettings):
-    beams: analysis.Beams
-
-
 class _Calibration(TypedDict):  # has "bins", too
     error: Share
     confidence: Share
@@ -23,32 +19,6 @@ class _Calibration(TypedDict):  # has "bins", too
 
 class _Beam(analysis.BleuAndLength):
     beam: Positive
-
-
-class _Smoothing(analysis.OfRun):
-    epsilon_ls: Share
-    perplexity: Amount
-    perplexity_draws: Draws
-    beams: list[_Beam]
-    calibration: _Calibration
-
-
-def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
-    """Measure perplexity and calibration, and BLEU with each beam; the rest of the search is the run's."""
-    import numpy as np
-
-    from transformer.evaluation.scores import draws
-    from transformer.training.loss import perplexity
-
-    predictions, offsets = run.predict(), run.text.target.offsets
-    of_sentences = np.stack([np.add.reduceat(predictions.losses, offsets[:-1]), np.diff(offsets)], axis=1)
-    return {
-        "epsilon_ls": run.translator.experiment.training.epsilon_ls,
-        "perplexity": predictions.perplexity,
-        "perplexity_draws": draws(of_sentences, lambda sums: perplexity(sums[0] / sums[1])),
-        "beams": [{"beam": beam} | run.score(beam=beam) for beam in settings.beams],
-        "calibration": _calibration(predictions.confidence, predictions.correct),
-    }
 
 
 def _calibration(confidence: "np.ndarray", correct: "np.ndarray") -> dict[str, Any]:
@@ -71,46 +41,65 @@ def _calibration(confidence: "np.ndarray", correct: "np.ndarray") -> dict[str, A
     return {"error": sum(gaps) / len(confidence)} | means | {"bins": bins}
 
 
-def _compare(files: analysis.DataFrame) -> list[analysis.Pair]:
-    words = "`base` − `smoothing-0.0`, beam"
-    by_beam = analysis.entries(files, "beams").groupby("beam")
-    return [analysis.base_and("smoothing-0.0", same, f"{words} {beam}") for beam, same in by_beam]
+class Smoothing(analysis.Analysis):
+    class Settings(analysis.RunSettings):
+        beams: analysis.Beams
 
+    class Result(analysis.OfRun):
+        epsilon_ls: Share
+        perplexity: Amount
+        perplexity_draws: Draws
+        beams: list[_Beam]
+        calibration: _Calibration
 
-def _compare_perplexities(files: analysis.DataFrame) -> list[analysis.Pair]:
-    of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
-    return [analysis.base_and("smoothing-0.0", of_runs, "perplexity, `base` − `smoothing-0.0`")]
-
-
-def _grid(files: analysis.DataFrame) -> analysis.Rows:
-    confidence, accuracy, error = (
-        100 * files["calibration"].map(lambda found, key=key: found[key]) for key in ("confidence", "accuracy", "error")
-    )
-    runs, beams, rows = files.assign(error=error, over=confidence - accuracy), analysis.entries(files, "beams"), []
-    for epsilon, same in runs.groupby("epsilon_ls"):
-        row = {
-            "ε": f"{epsilon:g}",
-            "Perplexity": analysis.Mean(same, "perplexity", 2),
-            "Calibration error, %": analysis.Mean(same, "error", 1),
-            "Sure − right, %": analysis.Mean(same, "over", 1),
-        }
-        for beam, at_beam in beams[beams["name"].isin(same["name"])].groupby("beam"):
-            row[f"BLEU, beam {beam}"] = analysis.Mean(at_beam, "bleu", 2)
-            row[f"Words, beam {beam}"] = analysis.Mean(at_beam, "length_ratio", 3)
-        rows.append(row)
-    return rows
-
-
-ANALYSIS = analysis.Analysis(
-    settings=_Settings,
-    result=_Smoothing,
-    measure=_measure,
-    experiments=("base", "smoothing-0.0", "smoothing-0.2"),
-    note=(
+    experiments = ("base", "smoothing-0.0", "smoothing-0.2")
+    rows = ("smoothing", "perplexity")
+    note = (
         "Label smoothing (§5.4). Calibration error: the mean distance between how sure the model is of its most "
         "probable token and how often that is right, in ten classes (Guo et al. 2017), after the reference's own "
         "prefixes. Words: those written for each word of the reference."
-    ),
-    grid=_grid,
-    compared={"smoothing": _compare, "perplexity": _compare_perplexities},
-)
+    )
+
+    def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
+        """Measure perplexity and calibration, and BLEU with each beam; the rest of the search is the run's."""
+        import numpy as np
+
+        from transformer.evaluation.scores import draws
+        from transformer.training.loss import perplexity
+
+        predictions, offsets = run.predict(), run.text.target.offsets
+        of_sentences = np.stack([np.add.reduceat(predictions.losses, offsets[:-1]), np.diff(offsets)], axis=1)
+        return {
+            "epsilon_ls": run.translator.experiment.training.epsilon_ls,
+            "perplexity": predictions.perplexity,
+            "perplexity_draws": draws(of_sentences, lambda sums: perplexity(sums[0] / sums[1])),
+            "beams": [{"beam": beam} | run.score(beam=beam) for beam in settings.beams],
+            "calibration": _calibration(predictions.confidence, predictions.correct),
+        }
+
+    def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:
+        words, other = "`base` − `smoothing-0.0`", "smoothing-0.0"
+        if row == "perplexity":
+            of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
+            return [analysis.base_and(other, of_runs, f"perplexity, {words}")]
+        by_beam = analysis.entries(files, "beams").groupby("beam")
+        return [analysis.base_and(other, same, f"{words}, beam {beam}") for beam, same in by_beam]
+
+    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+        confidence, accuracy, error = (
+            100 * files["calibration"].map(lambda found, key=key: found[key])
+            for key in ("confidence", "accuracy", "error")
+        )
+        runs, beams, rows = files.assign(error=error, over=confidence - accuracy), analysis.entries(files, "beams"), []
+        for epsilon, same in runs.groupby("epsilon_ls"):
+            row = {
+                "ε": f"{epsilon:g}",
+                "Perplexity": analysis.Mean(same, "perplexity", 2),
+                "Calibration error, %": analysis.Mean(same, "error", 1),
+                "Sure − right, %": analysis.Mean(same, "over", 1),
+            }
+            for beam, at_beam in beams[beams["name"].isin(same["name"])].groupby("beam"):
+                row[f"BLEU, beam {beam}"] = analysis.Mean(at_beam, "bleu", 2)
+                row[f"Words, beam {beam}"] = analysis.Mean(at_beam, "length_ratio", 3)
+            rows.append(row)
+        return rows

@@ -12,40 +12,31 @@ from transformer.storage.records import Amount, Positive
 _Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 
 
-class _Settings(analysis.RunSettings):
-    beams: analysis.Beams
-    alphas: Annotated[_Alphas, says("Length penalties, each tried with each beam (§6.1).")]
-
-
 class _Search(analysis.BleuAndLength):
     beam: Positive
     alpha: Amount
 
 
-class _Tuning(analysis.OfRun):
-    searches: list[_Search]
+class Tuning(analysis.Analysis):
+    class Settings(analysis.RunSettings):
+        beams: analysis.Beams
+        alphas: Annotated[_Alphas, says("Length penalties, each tried with each beam (§6.1).")]
 
+    class Result(analysis.OfRun):
+        searches: list[_Search]
 
-def _measure(run: analysis.EvaluatedRun, settings: _Settings) -> dict[str, Any]:
-    """Measure BLEU with each beam and each alpha."""
-    searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
-    return {"searches": [search | run.score(**search) for search in searches]}
+    experiments = ("base",)
+    words = ("Beam",)
+    note = "Search (§6.1): the beam and the α of the length penalty, which the paper chose on the dev set."
 
+    def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
+        """Measure BLEU with each beam and each alpha."""
+        searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
+        return {"searches": [search | run.score(**search) for search in searches]}
 
-def _grid(files: analysis.DataFrame) -> analysis.Rows:
-    rows = []
-    for beam, at_beam in analysis.entries(files, "searches").groupby("beam"):
-        cells = {f"BLEU, α {alpha:g}": analysis.Mean(same, "bleu", 2) for alpha, same in at_beam.groupby("alpha")}
-        rows.append({"Beam": str(beam)} | cells)
-    return rows
-
-
-ANALYSIS = analysis.Analysis(
-    settings=_Settings,
-    result=_Tuning,
-    measure=_measure,
-    experiments=("base",),
-    note="Search (§6.1): the beam and the α of the length penalty, which the paper chose on the dev set.",
-    grid=_grid,
-    words=("Beam",),
-)
+    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+        rows = []
+        for beam, at_beam in analysis.entries(files, "searches").groupby("beam"):
+            cells = {f"BLEU, α {alpha:g}": analysis.Mean(same, "bleu", 2) for alpha, same in at_beam.groupby("alpha")}
+            rows.append({"Beam": str(beam)} | cells)
+        return rows

@@ -22,8 +22,7 @@ from transformer.report.tables.table3 import read_last
 from transformer.storage.records import read_of_run, run_name
 
 _PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
-# By the row of workflow/paper/table5.csv: the analysis that tests it, and what is compared.
-COMPARED = {row: (name, compare) for name, analysis in ANALYSES.items() for row, compare in analysis.compared.items()}
+ANALYSIS_OF = {row: name for name, analysis in ANALYSES.items() for row in analysis.rows}  # by row of table5.csv
 
 
 class Claim(NamedTuple):
@@ -87,9 +86,8 @@ def _compare_claim(
 
     A trained row has a second difference, `test`, of averaged weights on the test set.
     """
-    if claim.row in COMPARED:
-        analysis, compare = COMPARED[claim.row]
-        pairs = compare(analysed[analysis]) if len(analysed[analysis]) else []
+    if name := ANALYSIS_OF.get(claim.row):
+        pairs = ANALYSES[name].compare(claim.row, analysed[name]) if len(analysed[name]) else []
         compared = [(words, _tell(claim, own, other), (None, "")) for words, own, other in pairs]
     else:
         words = f"`{claim.row}` − `{claim.against}`" if claim.row in set(runs["experiment"]) else ""
@@ -188,7 +186,7 @@ _PUBLISHED_COLUMNS = [Column(heading, field, text=True) for heading, field in _P
 
 def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
     """Read a row per file of an analysis, with its run. Raises InputError on files that do not belong together."""
-    contents, result = [], ANALYSES[name].result
+    contents, result = [], ANALYSES[name].Result
     for path in paths:
         content = read_of_run(path, result)
         run = content["run"]
