@@ -2,7 +2,6 @@
 
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -113,24 +112,25 @@ def attend(
         figures: JSON: by name of figure its text, and the words from and to
         threads: processor threads; all if not given
     """
-    options = SimpleNamespace(**locals())
+    given = locals()
     if (sentence is None) == (text is None):
         raise InputError("expected a sentence or --text, and not both")
     for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
-        if vars(options)[name] is not None:
+        if given[name] is not None:
             raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
-    options.count, options.longest = count or 1, longest or _SHOWN
-    options.figures = parse_json(figures or "{}", dict[str, dict], "--figures")
+    shown = parse_json(figures or "{}", dict[str, dict], "--figures")
     from transformer.device import use_threads  # here, as torch takes seconds
-    from transformer.evaluation.attention import attention, own_sentence
+    from transformer.evaluation.attention import of_sentence, of_text
 
     use_threads(threads)
-    measured = (attention if text else own_sentence)(options, options)
     if text is None:
         from transformer.report.figures.attention import grids
         from transformer.report.figures.style import save_pictures
 
+        measured = of_sentence(run, sentence, target, weights)
         save_pictures(grids(measured, layer, head), output.with_suffix(""))
+    else:
+        measured = of_text(run, text, count or 1, longest or _SHOWN, shown, weights)
     _write(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
 
 

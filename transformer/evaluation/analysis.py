@@ -57,14 +57,14 @@ class Mean(NamedTuple):
     decimals: int
 
 
-class Measured(NamedTuple):
+class Shown(NamedTuple):
     """A cell with a text that comes from runs."""
 
     text: str
     runs: DataFrame
 
 
-Rows = list[dict[str, str | Mean | Measured]]  # by heading
+GridRows = list[dict[str, str | Mean | Shown]]  # by heading
 Pair = tuple[str, DataFrame, DataFrame]  # what is compared, in words, and its two systems: a row per run
 
 
@@ -93,7 +93,7 @@ class Analysis:
         """Return what a row of the table compares."""
         raise NotImplementedError
 
-    def grid(self, files: DataFrame) -> Rows:
+    def grid(self, files: DataFrame) -> GridRows:
         """Lay out all that was measured, for the notes."""
         raise NotImplementedError
 

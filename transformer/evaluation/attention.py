@@ -6,7 +6,6 @@ Torch is imported when it is needed: reading the file needs none.
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -53,43 +52,45 @@ def whole_weights(content: Attention) -> dict[str, Any]:
     return content | {"unit": _UNIT, "sentences": sentences}
 
 
-def attention(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
+def of_text(
+    run: Path, text: Path, count: int, longest: int, figures: dict[str, dict[str, Any]], weights: Path | None = None
+) -> Attention:
     """Translate the sentences of the figures and some of a text, and return the weights of all heads.
 
-    input: `text`, one sentence a line; `weights`, the average if None. params: `run`, a folder; `figures`, by name the
-    text and the words; `count` sentences of the text, at equal distances, from those with at most `longest` tokens.
+    text: one sentence a line, of which `count` are taken at equal distances, from those with up to `longest` tokens.
+    figures: by name, the text and the words. weights: the run's average if None.
     """
     from transformer.translation.translator import open_translator
 
-    translator = open_translator(params.run, input.weights)
-    lines = list(read_lines(input.text))
+    translator = open_translator(run, weights)
+    lines = list(read_lines(text))
     lengths = {number: len(ids) for number, ids in enumerate(translator.encode(lines)) if len(ids) > 1}  # 1: blank
-    short = [number for number, length in lengths.items() if length <= params.longest]
+    short = [number for number, length in lengths.items() if length <= longest]
     if not short:
-        short = sorted(sorted(lengths, key=lengths.__getitem__)[: params.count])
-        no = f"no sentence of at most {params.longest} tokens (attention.longest)"
-        logger.warning("%s: %s: the shortest are shown", input.text, no)
+        short = sorted(sorted(lengths, key=lengths.__getitem__)[:count])
+        no = f"no sentence of at most {longest} tokens (attention.longest)"
+        logger.warning("%s: %s: the shortest are shown", text, no)
     sentences = []
-    for text in dict.fromkeys(entry["text"] for entry in params.figures.values()):  # figures of one sentence share it
-        own = {name: entry for name, entry in params.figures.items() if entry["text"] == text}
+    for shown in dict.fromkeys(entry["text"] for entry in figures.values()):  # figures of one sentence share it
+        own = {name: entry for name, entry in figures.items() if entry["text"] == shown}
         title = " and ".join(name.replace("figure", "Figure ") for name in own)
-        sentences.append({"title": title, "text": text, "figures": own})
+        sentences.append({"title": title, "text": shown, "figures": own})
     sentences += [
-        {"title": f"Sentence {number + 1} of {Path(input.text).name}", "text": lines[number], "figures": {}}
-        for number in draw(short, len(short), params.count)
+        {"title": f"Sentence {number + 1} of {text.name}", "text": lines[number], "figures": {}}
+        for number in draw(short, len(short), count)
     ]
     if not sentences:
-        raise InputError(f"{input.text}: expected a sentence, found blank lines")
+        raise InputError(f"{text}: expected a sentence, found blank lines")
     texts = [sentence["text"] for sentence in sentences]
     return described(translator, zip(sentences, texts, translator.translate(texts), strict=True))
 
 
-def own_sentence(input: SimpleNamespace, params: SimpleNamespace) -> Attention:
-    """Return the weights of all heads in the `sentence` and its translation, the `target` or, if None, the run's."""
+def of_sentence(run: Path, sentence: str, target: str | None = None, weights: Path | None = None) -> Attention:
+    """Return the weights of all heads in a sentence and its translation; the run's own translation if None."""
     from transformer.translation.translator import open_translator
 
-    about = {"title": params.sentence, "figures": {}}
-    return described(open_translator(params.run, input.weights), [(about, params.sentence, params.target)])
+    about = {"title": sentence, "figures": {}}
+    return described(open_translator(run, weights), [(about, sentence, target)])
 
 
 def described(translator: "Translator", sentences: Iterable[tuple[dict, str, "str | Translation | None"]]) -> Attention:

@@ -6,14 +6,14 @@ where it measures, not at its top.
 
 from transformer.evaluation.analyses.averaging import Averaging
 from transformer.evaluation.analyses.heads import Heads
-from transformer.evaluation.analyses.lengths import Lengths
+from transformer.evaluation.analyses.lengths import Length
 from transformer.evaluation.analyses.smoothing import Smoothing
 from transformer.evaluation.analyses.tuning import Tuning
 
 ANALYSES = {  # in the order of Table 5's notes
     "averaging": Averaging(),
     "smoothing": Smoothing(),
-    "lengths": Lengths(),
+    "lengths": Length(),
     "heads": Heads(),
     "tuning": Tuning(),
 }

@@ -66,7 +66,7 @@ class Averaging(analysis.Analysis):
             pairs += [(f"`{experiment}`, {count} checkpoints − the last", own, last) for count, own in counts.items()]
         return pairs
 
-    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         return [
             {
                 "Experiment": experiment,

@@ -84,7 +84,7 @@ class Heads(analysis.Analysis):
             pairs.append((words, of_kind[of_kind["masked"] == half], heads[heads["masked"] == 0]))
         return pairs
 
-    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
         import pandas as pd
 
@@ -98,12 +98,12 @@ class Heads(analysis.Analysis):
             row = {
                 "Attention": words,
                 "Heads": str(len(increases) // len(measures)),
-                f"Loss + < {_SLIGHT}": analysis.Measured(f"{100 * share:.0f} %", files),
-                "Loss +, at most": analysis.Measured(f"{max(increases):.3f}", files),
+                f"Loss + < {_SLIGHT}": analysis.Shown(f"{100 * share:.0f} %", files),
+                "Loss +, at most": analysis.Shown(f"{max(increases):.3f}", files),
             }
             for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
                 row[f"BLEU, {count} masked"] = analysis.Mean(same, "bleu", 1)
             distances = ", ".join(f"{mean:.1f}" for mean in pd.DataFrame(means).mean())
-            row["Distance, by layer"] = analysis.Measured(distances, files)
-            rows.append(row | {"If alike": analysis.Measured(f"{alike:.1f}", files)})
+            row["Distance, by layer"] = analysis.Shown(distances, files)
+            rows.append(row | {"If alike": analysis.Shown(f"{alike:.1f}", files)})
         return rows

@@ -99,7 +99,7 @@ def _longest(files: analysis.DataFrame) -> str:
     return longest_of(files["quantile"].fillna(1).min())
 
 
-class Lengths(analysis.Analysis):
+class Length(analysis.Analysis):
     class Settings(analysis.RunSettings):
         times: Annotated[
             analysis.Numbers, says("Lengths of joined sentences, as multiples of the longest in training (§3.5).")
@@ -163,7 +163,7 @@ class Lengths(analysis.Analysis):
         longer = groups[groups["times"] > 1].groupby("times")
         return [analysis.base_and("learned-positions", same, words.format(times)) for times, same in longer]
 
-    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         groups = analysis.entries(files, "groups")
         groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
         rows = []

@@ -85,7 +85,7 @@ class Smoothing(analysis.Analysis):
         by_beam = analysis.entries(files, "beams").groupby("beam")
         return [analysis.base_and(other, same, f"{words}, beam {beam}") for beam, same in by_beam]
 
-    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         confidence, accuracy, error = (
             100 * files["calibration"].map(lambda found, key=key: found[key])
             for key in ("confidence", "accuracy", "error")

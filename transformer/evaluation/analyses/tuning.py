@@ -34,7 +34,7 @@ class Tuning(analysis.Analysis):
         searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
         return {"searches": [search | run.score(**search) for search in searches]}
 
-    def grid(self, files: analysis.DataFrame) -> analysis.Rows:
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         rows = []
         for beam, at_beam in analysis.entries(files, "searches").groupby("beam"):
             cells = {f"BLEU, α {alpha:g}": analysis.Mean(same, "bleu", 2) for alpha, same in at_beam.groupby("alpha")}
