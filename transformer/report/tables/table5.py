@@ -1,7 +1,7 @@
 """Table 5: what the paper says, or takes for granted, of its own design, tested.
 
 The paper has no such table. workflow/paper/table5.csv has each claim, what was published of it, and the row that tests
-it: a run that leaves the part out, against one that has it, or an analysis of trained runs (transformer/evaluation/analyses).
+it: a run that leaves the part out, against one that has it, or an analysis of trained runs (evaluation/analyses).
 """
 
 from collections.abc import Iterable
