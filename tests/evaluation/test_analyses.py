@@ -1,136 +1,274 @@
-"""Attention weights against the layers that they were taken from, and the file that figures read."""
+"""Analyses: predictions against single sentences; averages, beams and groups by length against the subcommands."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import fields, replace
+from support.analysing import PAIRS, STEPS, analyse, by_commands, opened
 from support.commands import do, error
-from support.toy import (
-    make_experiment,
-    make_run,
-    make_vocabulary,
-    model_config,
-    random_model,
-    random_sentences,
-    write_text,
-)
+from support.toy import forge, make_data, random_model, random_text, write_text
 
-import transformer
-from transformer.config.experiment import EOS, PAD, POSITIONS
+from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
-from transformer.evaluation.analyses import Attention
-from transformer.model.attention import MultiHead, SelfAttention
+from transformer.evaluation.analyses import ANALYSES
+from transformer.evaluation.analyses.lengths import _join_until, _Sentence, longest_of
+from transformer.evaluation.analyses.smoothing import _calibration
+from transformer.evaluation.evaluated_run import EvaluatedRun
+from transformer.evaluation.scores import describe, limits
+from transformer.model import weights
 from transformer.model.packed import pack
-from transformer.model.transformer import Transformer, attention_weights
-from transformer.model.weights import save
-from transformer.report.figures.attention import grids
+from transformer.storage.checksums import sums_of
 from transformer.storage.files import InputError
-from transformer.storage.records import read_json
+from transformer.training.loss import perplexity
 
-SOURCE, TARGET = random_sentences(1, 2, longest=9)
-
-
-def values(module: MultiHead, given: tuple) -> torch.Tensor:
-    """Return V of one sentence by head: [h, keys, d_v]."""
-    x = given[0] if isinstance(module, SelfAttention) else given[2]  # the memory
-    projection = module.query_key_value if isinstance(module, SelfAttention) else module.key_value
-    return projection(x)[:, -module.h * module.d_v :].view(len(x), module.h, module.d_v).transpose(0, 1)
+pytestmark = pytest.mark.usefixtures("on_the_processor")
+CPU = torch.device("cpu")
 
 
-@torch.inference_mode()
-@pytest.mark.parametrize("changes", [{}, {"norm": "pre", "scaled": False}, {"attention": "additive"}], ids=str)
-def test_weights_times_values_are_the_layers_output(changes):
-    model = random_model(1, **changes)
-    seen = []
-    for module in model.modules():
-        if isinstance(module, MultiHead):
-            module.register_forward_hook(lambda module, given, output: seen.append((module, given, output)))
-    text = pack([torch.tensor(SOURCE).numpy()], torch.device("cpu"))
-    before = model(text, text)
-    seen.clear()
-    taken = attention_weights(model, SOURCE, TARGET)
-    decoder = [of_layer for pair in zip(taken["decoder"], taken["cross"], strict=True) for of_layer in pair]
-    for of_layer, (module, given, output) in zip([*taken["encoder"], *decoder], seen, strict=True):
-        heads = (of_layer @ values(module, given)).transpose(0, 1).flatten(1)
-        torch.testing.assert_close(module.output(heads), output, atol=1e-5, rtol=0)
-    for of_kind in taken.values():
-        torch.testing.assert_close(of_kind.sum(-1), torch.ones(of_kind.shape[:-1]))
-    assert taken["decoder"].triu(1).count_nonzero() == 0
-    assert torch.equal(model(text, text), before)  # listening changes nothing
-    assert not any("attend" in vars(module) for module in model.modules())
+def dev(place) -> list[str]:
+    return (place / "dev.en").read_text().splitlines()
 
 
-def test_too_long_a_sentence_is_refused():
-    with pytest.raises(InputError, match=f"{POSITIONS} tokens at most, found a sentence of {POSITIONS + 1}"):
-        attention_weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
+def test_score_of_known_sentences():
+    """Half of the words of the references are written, all in their places: BLEU is the brevity penalty, exp(1 - 2)."""
+    run = SimpleNamespace(header={"language": "en"})
+    scores = EvaluatedRun.bleu(run, ["a b c d"], ["a b c d e f g h"])
+    assert scores["bleu"] == pytest.approx(100 * 2.718281828**-1)
+    assert scores["length_ratio"] == 0.5
+    assert set(scores["draws"]) == {36.788}
+    with pytest.raises(InputError, match=r"BLEU: expected words in the references, found 1 blank lines$"):
+        EvaluatedRun.bleu(run, ["a"], [""])
 
 
-def test_names_of_tokens_make_the_words_again(tmp_path):
-    vocabulary = Subwords(make_vocabulary(tmp_path / "vocabulary.model"))
-    text = "ab cdefij ij opmn"
-    (ids,) = vocabulary.encode([text])
-    tokens = vocabulary.names(ids)
-    assert tokens[-1] == "<EOS>"
-    assert " ".join(tokens[:-1]).replace("@@ ", "") == text
-    assert any(token.endswith("@@") for token in tokens)
-    assert vocabulary.names([PAD]) == ["<start>"]
+def test_sentences_are_drawn_at_equal_distances(place):
+    run = opened(place, 4)
+    assert run.sources == run.references == [dev(place)[index] for index in (10, 20, 30, 40)]
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Return the folder of a run whose weights are random."""
-    folder = make_run(tmp_path / "run", make_experiment())
-    make_vocabulary(folder / "vocabulary.model")
-    torch.manual_seed(5)
-    save(folder / "average.safetensors", Transformer(model_config()).state_dict(), {"digest": "d", "steps": [1]})
-    return folder
+def test_blank_pairs_are_left_out(own):
+    """As many as a group by length has, and one that is blank on one side; lines are counted with them."""
+    rest = [line if number % 3 else " " for number, line in enumerate(dev(own))]
+    write_text(own / "dev.de", rest)
+    write_text(own / "dev.en", ["", *rest[1:]])
+    assert opened(own, PAIRS).sources == [line for line in rest[1:] if line.strip()]
+    write_text(own / "dev.de", ["ab " * 2000 if number == 40 else line for number, line in enumerate(rest)])
+    with pytest.raises(InputError, match=r"dev.de, line 41: expected "):
+        opened(own, PAIRS)
+    write_text(own / "dev.de", [""] * len(rest))
+    with pytest.raises(InputError, match=r"dev.en and .*dev.de: expected pairs of sentences, found blank lines$"):
+        opened(own, PAIRS)
 
 
-def command(run, text, *options) -> list:
-    return ["attend", "--run", run, "--text", text, "--count", 2, *options, "--threads", 1, "--output", run / "a.json"]
+def test_the_subcommand_writes_the_record(place, tmp_path):
+    files = ["--run", place / "run", "--source", place / "dev.en", "--target", place / "dev.de"]
+    options = ["--beams", 1, "--sentences", 10, "--threads", 1, "--output", tmp_path / "smoothing.json"]
+    do("analyse", "smoothing", *files, *options)
+    content = json.loads((tmp_path / "smoothing.json").read_text())
+    assert content["run"] == describe(place / "run", None)
+    assert (content["language"], content["sentences"], len(content["beams"])) == ("de", 10, 1)
 
 
-def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
-    """Of five sentences the blank one and the long one are never chosen."""
-    text = write_text(tmp_path / "test.en", ["ab cd", "", "ij", "ab " * 30, "ef gh"])
-    figures = {"figure3": {"text": "ab ij", "from": "ab", "to": ["ij"]}}
-    figures |= {name: {"text": "gh op kl"} for name in ("figure4", "figure5")}
-    do(*command(run, text, "--figures", json.dumps(figures), "--longest", 9))
-    taken = read_json(run / "a.json", Attention)
-    assert (taken["run"], taken["layers"], taken["heads"]) == ("en-de/base/1", 2, 2)
-    titles = [sentence["title"] for sentence in taken["sentences"]]
-    assert titles == ["Figure 3", "Figure 4 and Figure 5", "Sentence 3 of test.en", "Sentence 5 of test.en"]
-    for sentence in taken["sentences"]:
-        assert " ".join(sentence["source"][:-1]).replace("@@ ", "") == sentence["text"]
-        assert sentence["shifted"] == ["<start>", *sentence["target"][:-1]]
-        for kind, keys in (("encoder", "source"), ("cross", "source"), ("decoder", "shifted")):
-            rows = torch.tensor(sentence[kind], dtype=torch.float)
-            assert (rows.sum(-1) - 1).abs().max() <= 0.0005 * len(sentence[keys]) + 1e-6
-    assert taken["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
-    do(*command(run, text, "--longest", 1))  # none is as short: then the shortest are shown
-    titles = [sentence["title"] for sentence in read_json(run / "a.json", Attention)["sentences"]]
-    assert titles == ["Sentence 1 of test.en", "Sentence 3 of test.en"]
-    write_text(text, ["", " "])
-    assert error(*command(run, text)) == f"{text}: expected a sentence, found blank lines"
+@pytest.mark.parametrize("name", ANALYSES)
+def test_an_option_that_an_analysis_needs_is_asked_for(place, name):
+    first, *others = (field.name for field in fields(ANALYSES[name].Settings) if field.required)
+    files = ["--run", place / "run", "--source", place / "dev.en", "--target", place / "dev.de", "--output", "none"]
+    assert error("analyse", name, *files) == f"{name}: missing key '{first}'"
+    assert error("analyse", name, *files, "--sentences", 10) == f"{name}: missing key '{others[0]}'"
 
 
-def test_a_sentence_of_ones_own_is_drawn_beside_its_data(run, tmp_path):
-    """A row of each grid for a query; without a translation the model's own is shown."""
-    words = ["attend", "ab cd", "--run", run, "--threads", 1, "--output", tmp_path / "own.json"]
-    do(*words)
-    own = read_json(tmp_path / "own.json", Attention)
-    best = transformer.load(run).translate(["ab cd"])[0]
-    assert own["sentences"][0]["target"] == [*best.tokens, "<EOS>"]
-    do(*words, "--target", "ef gh", "--layer", 1, "--head", 2)
-    (pair,) = read_json(tmp_path / "own.json", Attention)["sentences"]
-    assert "".join(pair["target"]).replace("@@", "") == "efgh<EOS>"
-    assert {path.suffix for path in tmp_path.glob("own.*")} == {".json", ".svg", ".png", ".pdf"}
-    figure = grids(own | {"sentences": [pair]}, 1, 2)
-    for axes, kind in zip(figure.axes, ("encoder", "decoder", "cross"), strict=True):
-        np.testing.assert_allclose(axes.images[0].get_array(), pair[kind][0][1])
-        assert len(axes.get_yticklabels()) == len(pair["source" if kind == "encoder" else "target"])
-    assert error(*words, "--layer", 3) == "layer: expected 1 to 2, found 3"
-    assert error(*words, "--text", "x") == "expected a sentence or --text, and not both"
-    assert error(*words, "--count", 2) == "--count: goes with --text alone"
-    assert error(*command(run, "x", "--head", 2)) == "--head: goes with a sentence, not with --text"
+def too_long(language):
+    def change(own):
+        lines = (own / f"dev.{language}").read_text().splitlines()
+        write_text(own / f"dev.{language}", [*lines[:30], "ab " * 2000, *lines[31:]])
+
+    return change
+
+
+def of_another_training(own):
+    path = own / "run" / "average.safetensors"
+    tensors, header = weights.load(path)
+    weights.save(path, tensors, header | {"digest": "another"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        # The model has no position for the last token; on the source side, there is room for the translation.
+        (too_long("en"), rf"dev.en, line 31: expected {POSITIONS - 5} subwords at most, found "),
+        (too_long("de"), rf"dev.de, line 31: expected {POSITIONS} subwords at most, found "),
+        (of_another_training, r"average.safetensors: expected weights of the training \w+, found another"),
+    ],
+)
+def test_bad_input_is_refused(own, change, message):
+    change(own)
+    with pytest.raises(InputError, match=message):
+        opened(own, 4)
+
+
+# Averaging and smoothing ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def averages(place):
+    return analyse("averaging", opened(place), checkpoints=[1, 2, 3, 4])["averages"]
+
+
+@torch.no_grad()
+def test_predictions_are_those_of_each_sentence_alone():
+    model, text = random_model(1), random_text(2, 23)
+    predictions = EvaluatedRun.predict(SimpleNamespace(text=text), model)
+    expected = []
+    for source, labels in zip(text.source, text.target, strict=True):
+        target = pack([[PAD, *labels[:-1]]], CPU)
+        p = (model(pack([source], CPU), target) @ model.embedding.weight.T).softmax(dim=1)
+        expected += [
+            (-float(row[label].log()), float(row.max()), int(row.argmax()) == label)
+            for row, label in zip(p, labels.tolist(), strict=True)
+        ]
+    losses, confidence, correct = zip(*expected, strict=True)
+    assert predictions.losses == pytest.approx(losses, rel=1e-4)
+    assert predictions.confidence == pytest.approx(confidence, rel=1e-4)
+    assert predictions.correct.tolist() == list(correct)
+    assert 0 < sum(correct) < len(correct)
+    assert predictions.perplexity == pytest.approx(perplexity(np.mean(losses)), rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_average_translates_as_by_the_commands(averages, own, tmp_path, count):
+    """Of the four that are asked for, three were kept. The last perplexity in training is that of the last one."""
+    assert [entry["steps"][0] for entry in averages] == [STEPS, STEPS - 10, STEPS - 20]
+    trained = json.loads((own / "run" / "run.json").read_text())
+    assert averages[0]["perplexity"] == pytest.approx(trained["dev_perplexity"])
+    run = own / "run"
+    last = sorted((run / "checkpoints").iterdir())[-count:]
+    forge(run)
+    weights.save(run / "average.safetensors", *weights.average(last))
+    entry, expected = averages[count - 1], by_commands(run, (dev(own), dev(own)), tmp_path)
+    assert {key: entry[key] for key in expected} == expected
+    assert 0 < entry["bleu"] < 100
+
+
+def test_missing_or_foreign_checkpoints_are_refused(own):
+    for path in sorted((own / "run" / "checkpoints").iterdir())[:-1]:
+        path.unlink()
+    with pytest.raises(InputError, match=r"/checkpoints: expected 2 checkpoints at least, found 1$"):
+        analyse("averaging", opened(own), checkpoints=[2, 10])
+    tensors, header = weights.load(own / "run" / "last.safetensors")
+    weights.save(own / "run" / "checkpoints" / "00000001.safetensors", tensors, header | {"digest": "another"})
+    with pytest.raises(InputError, match=r"/00000001\.safetensors: expected weights of the training \w+, found anoth"):
+        analyse("averaging", opened(own), checkpoints=[1])
+
+
+def test_calibration_by_hand():
+    """Two tokens in (0.9, 1], two in (0.2, 0.3], one in (0.5, 0.6]; certainty may come out as a little more than 1."""
+    found = _calibration(np.array([0.95, 0.25, 0.55, 0.91, 0.3]), np.array([1, 1, 1, 0, 0]))
+    assert found["error"] == pytest.approx((2 * (0.93 - 0.5) + 2 * (0.5 - 0.275) + 1 - 0.55) / 5)
+    assert (found["confidence"], found["accuracy"]) == pytest.approx((2.96 / 5, 3 / 5))
+    assert [entry["tokens"] for entry in found["bins"]] == [0, 0, 2, 0, 0, 1, 0, 0, 0, 2]
+    assert found["bins"][2] == pytest.approx({"tokens": 2, "confidence": 0.275, "accuracy": 0.5})
+    assert found["bins"][0] == {"tokens": 0, "confidence": None, "accuracy": None}
+    ends = _calibration(np.array([1.0, 1 + 1e-7, 0.1]), np.array([1, 1, 0]))
+    assert [entry["tokens"] for entry in ends["bins"]] == [1, *[0] * 8, 2]
+
+
+def test_smoothing_has_the_beams_of_the_subcommands(averages, place, tmp_path):
+    found = analyse("smoothing", opened(place), beams=[1, 5])
+    for entry, beam in zip(found["beams"], (1, 5), strict=True):
+        assert entry == {"beam": beam} | by_commands(place / "run", (dev(place), dev(place)), tmp_path, beam=beam)
+    assert (found["epsilon_ls"], found["perplexity"]) == (0.1, averages[2]["perplexity"])
+    low, high = limits(found["perplexity_draws"])
+    assert low < found["perplexity"] < high
+    tokens = sum(entry["tokens"] for entry in found["calibration"]["bins"])
+    assert tokens == np.fromfile(place / "data" / "dev.target.offsets", dtype="<i8")[-1]
+
+
+def test_tuning_has_every_beam_with_every_alpha(place, tmp_path):
+    found = analyse("tuning", opened(place), beams=[1, 5], alphas=[0.0, 0.9])
+    assert [(entry["beam"], entry["alpha"]) for entry in found["searches"]] == [(1, 0.0), (1, 0.9), (5, 0.0), (5, 0.9)]
+    for entry in found["searches"]:
+        search = {"beam": entry["beam"], "alpha": entry["alpha"]}
+        assert entry == search | by_commands(place / "run", (dev(place), dev(place)), tmp_path, **search)
+
+
+# Length --------------------------------------------------------------------------------------------------------------
+
+
+def test_groups_need_a_sentence_each(place):
+    with pytest.raises(InputError, match=r"^expected 4 sentences at least, one for each group, found 3$"):
+        analyse("lengths", opened(place, 3), times=[1])
+
+
+@pytest.fixture(scope="module")
+def found(place):
+    return analyse("lengths", opened(place), times=[1, 2], quantile=1.0)
+
+
+def counter(place):
+    """Return a function that counts subwords and EOS; the toy's text is tokenised as it stands."""
+    vocabulary = Subwords(place / "run" / "vocabulary.model")
+    return lambda text: len(vocabulary.processor.encode(text)) + 1
+
+
+def longest(place) -> int:
+    """Return the tokens of the longest training sentence, from the text."""
+    return max(map(counter(place), (place / "data" / "train.source.tok").read_text().splitlines()))
+
+
+def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_path):
+    count, lines = counter(place), dev(place)
+    ordered = sorted(lines, key=count)
+    texts = [ordered[:11], ordered[11:21], ordered[21:31], ordered[31:]]
+    within, twice, text = [[]], [], ""
+    for line in lines:
+        if count(" ".join([*within[-1], line])) > longest(place):
+            within.append([])
+        within[-1].append(line)
+        text = f"{text} {line}".strip()
+        if count(text) >= 2 * longest(place):
+            twice.append(text)
+            text = ""
+    texts += [[" ".join(parts) for parts in within if len(parts) > 1], twice]
+    assert (found["positions"], found["longest"], found["skipped"]) == ("sinusoid", longest(place), 0)
+    assert [group["times"] for group in found["groups"]] == [None] * 4 + [1, 2]
+    for group, text in zip(found["groups"], texts, strict=True):
+        expected = by_commands(place / "run", (text, text), tmp_path)
+        assert group["sentences"] == len(text)
+        assert group["tokens"] == pytest.approx(np.mean([count(line) for line in text]))
+        assert {key: group[key] for key in expected} == expected
+    assert max(group["bleu"] for group in found["groups"]) > 0
+
+
+def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
+    """A pair that no batch has room for is left out of training, for its target's sake, too."""
+    data = make_data(tmp_path / "data", ["ab " * POSITIONS, "ab cd ab", "ab", "ab cd"], ["ab"] * 5)
+    lines = (data / "train.source.tok").read_text().splitlines()
+    write_text(data / "train.target.tok", [lines[0], lines[0], *lines[2:]])
+    counts = json.loads((data / "train.json").read_text())
+    (data / "train.json").write_text(json.dumps(counts | {"files": sums_of(data.glob("train.*.tok"))}))
+    do("encode", "--data", data, "--splits", "train", "dev", "--processes", 1)
+    found = analyse("lengths", opened(place, data=data), times=[1], quantile=1.0)
+    assert found["longest"] == counter(place)("ab cd")
+
+
+def test_the_longest_may_be_that_of_the_shorter_sentences(place):
+    """Of millions in training some are so long that three times as many tokens are more than the model's positions."""
+    text = (place / "data" / "train.source.tok").read_text().splitlines()
+    found = analyse("lengths", opened(place), times=[1, 2], quantile=0.5)
+    assert found["longest"] == sorted(map(counter(place), text))[len(text) // 2] < longest(place)
+    assert (longest_of(found["quantile"]), longest_of(1.0)) == ("the longest of the shortest 50 %", "the longest")
+
+
+def test_joined_sentences_without_positions_are_skipped_and_counted(own, found):
+    """There is room for twice the longest and no more: nothing of three times is left, and little of twice."""
+    decoding = load(own / "run" / "decoding.yaml", Decoding)
+    changes = {"beam": 1, "alpha": 0.0, "extra_length": POSITIONS - 2 * longest(own)}
+    save(replace(decoding, **changes), own / "run" / "decoding.yaml")
+    short = analyse("lengths", opened(own), times=[1, 2, 3], quantile=1.0)
+    groups = {group["times"]: group["sentences"] for group in short["groups"]}
+    once, twice = (group["sentences"] for group in found["groups"][4:])
+    assert (3 in groups, groups[1]) == (False, once)
+    thrice = len(_join_until([_Sentence(line, line, 0) for line in dev(own)], 3 * longest(own), counter(own)))
+    assert short["skipped"] == (twice - groups.get(2, 0)) + thrice > thrice > 0

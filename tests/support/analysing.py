@@ -1,22 +1,28 @@
 """Analyses of a toy run, and its scores by the subcommands, for the tests of analyses."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 from support.commands import do
 from support.toy import write_text
+from transformer.evaluation.analyses import ANALYSES
+from transformer.evaluation.evaluated_run import EvaluatedRun, open_run
+from transformer.storage.reading import structured
 
 PAIRS = 41  # in the dev set
 STEPS = 250  # so many that the run translates, but not all of it right
 
 
-def analyse(analysis: Callable, place: Path, **params) -> dict:
-    """Run an analysis on the pairs of the place, and return its record as it is written."""
-    input = SimpleNamespace(source=place / "dev.en", target=place / "dev.de")
-    content = analysis(input, SimpleNamespace(**{"run": place / "run", "sentences": PAIRS} | params))
-    return json.loads(json.dumps(content))
+def opened(place: Path, sentences: int = PAIRS, data: Path | None = None) -> EvaluatedRun:
+    """Open the run of the place on pairs of its dev set; data: other training text."""
+    return open_run(place / "run", place / "dev.en", place / "dev.de", sentences, data or place / "data")
+
+
+def analyse(name: str, run: EvaluatedRun, **settings) -> dict:
+    """Run an analysis, and return its file."""
+    analysis = ANALYSES[name]
+    content = run.header | analysis.measure(run, analysis.Settings(sentences=PAIRS, **settings))
+    return structured(json.loads(json.dumps(content)), analysis.Result, name)
 
 
 def by_commands(run: Path, sides: tuple[list[str], list[str]], folder: Path, **decoding) -> dict:

@@ -1,20 +1,36 @@
 """The commands `analyse` and `attend`: what Table 5 and Figures 3 to 5 measure on trained models."""
 
-from collections.abc import Callable
-from importlib import import_module
+from dataclasses import asdict, make_dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
+import msgspec
 from cyclopts import Parameter
-from cyclopts.types import File, NonNegativeFloat, PositiveInt
-from cyclopts.validators import Number
+from cyclopts.types import File, PositiveInt
 
-from transformer.pipeline.registry import ANALYSES
+from transformer.evaluation.analyses import ANALYSES
 from transformer.storage.files import InputError
+from transformer.storage.reading import structured
 from transformer.storage.records import parse_json, write_json
 
 _SHOWN = 80  # tokens that a picture of attention can show
+
+
+def _options() -> type:
+    """Return a dataclass with the settings of all analyses, for the options of `analyse`: None where not given."""
+    users = {}
+    for name, analysis in ANALYSES.items():
+        for field in msgspec.structs.fields(analysis.Settings):
+            users.setdefault((field.name, field.type), []).append(name)
+    options = []
+    for (option, kind), names in users.items():
+        about = next(meta.description for meta in kind.__metadata__ if meta.description)
+        options.append((option, Annotated[kind | None, Parameter(help=f"{', '.join(names)}: {about}")], None))
+    return make_dataclass("Settings", options, frozen=True, namespace={"__module__": __name__})
+
+
+_Settings = _options()
+_NO_SETTINGS = _Settings()
 
 
 def analyse(
@@ -24,16 +40,10 @@ def analyse(
     run: Path,
     source: Path,
     target: Path,
-    sentences: PositiveInt,
     output: File,
-    threads: PositiveInt | None = None,
-    checkpoints: list[PositiveInt] | None = None,
-    choose: PositiveInt | None = None,
     data: Path | None = None,
-    times: list[PositiveInt] | None = None,
-    quantile: Annotated[float, Parameter(validator=Number(gt=0, lte=1))] = 1.0,
-    beams: list[PositiveInt] | None = None,
-    alphas: list[NonNegativeFloat] | None = None,
+    threads: PositiveInt | None = None,
+    settings: Annotated[_Settings, Parameter(name="*")] = _NO_SETTINGS,
 ) -> None:
     r"""Analyse a trained run, for the claims of Table 5 that need no other training.
 
@@ -46,23 +56,19 @@ def analyse(
         run: folder of a trained run
         source: the dev set, raw text
         target: its references, line by line
-        sentences: at most so many pairs, at equal distances
         output: the JSON to write
-        threads: processor threads; all if not given
-        checkpoints: averaging: how many of the last ones are averaged
-        choose: heads: sentences on which the next head to be masked is chosen
         data: lengths: folder of the encoded training text
-        times: lengths: multiples of the longest sentence in training
-        quantile: lengths: share of its sentences, shortest first, whose longest counts in `times`
-        beams: smoothing and tuning: widths of the beam
-        alphas: tuning: exponents of the length penalty
+        threads: processor threads; all if not given
     """
-    options = SimpleNamespace(**locals())
-    for needed in (*ANALYSES[name].settings, *["data"] * (name == "lengths")):
-        if vars(options)[needed] is None:
-            raise InputError(f"{name}: expected --{needed}, found none")
-    module, function = ANALYSES[name].function.split(":")
-    measured = _measure(getattr(import_module(f"transformer.evaluation.{module}"), function), options)
+    analysis = ANALYSES[name]
+    given = {option: value for option, value in asdict(settings).items() if value is not None}
+    chosen = structured(given, analysis.Settings, name)
+    from transformer.device import use_threads  # here, as torch takes seconds
+    from transformer.evaluation.evaluated_run import open_run
+
+    use_threads(threads)
+    opened = open_run(run, source, target, chosen.sentences, data)
+    measured = opened.header | analysis.measure(opened, chosen)
     _write(measured, output, f"{name}, {measured['sentences']} sentences")
 
 
@@ -106,30 +112,26 @@ def attend(
         figures: JSON: by name of figure its text, and the words from and to
         threads: processor threads; all if not given
     """
-    options = SimpleNamespace(**locals())
+    given = locals()
     if (sentence is None) == (text is None):
         raise InputError("expected a sentence or --text, and not both")
     for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
-        if vars(options)[name] is not None:
+        if given[name] is not None:
             raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
-    options.count, options.longest = count or 1, longest or _SHOWN
-    options.figures = parse_json(figures or "{}", dict[str, dict], "--figures")
-    from transformer.evaluation.analyses import attention, own_sentence
+    shown = parse_json(figures or "{}", dict[str, dict], "--figures")
+    from transformer.device import use_threads  # here, as torch takes seconds
+    from transformer.evaluation.attention import of_sentence, of_text
 
-    measured = _measure(attention if text else own_sentence, options)
+    use_threads(threads)
     if text is None:
         from transformer.report.figures.attention import grids
         from transformer.report.figures.style import save_pictures
 
+        measured = of_sentence(run, sentence, target, weights)
         save_pictures(grids(measured, layer, head), output.with_suffix(""))
+    else:
+        measured = of_text(run, text, count or 1, longest or _SHOWN, shown, weights)
     _write(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
-
-
-def _measure(analysis: Callable, options: SimpleNamespace) -> dict[str, Any]:
-    from transformer.device import use_threads  # here, as torch takes seconds
-
-    use_threads(options.threads)
-    return analysis(options, options)
 
 
 def _write(measured: dict[str, Any], output: Path, what: str) -> None:

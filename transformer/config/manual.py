@@ -12,7 +12,7 @@ import msgspec
 
 from transformer.config.schema import Config
 from transformer.storage.files import write
-from transformer.storage.reading import described
+from transformer.storage.reading import in_words
 
 _FOLDER = Path("config")
 _INTRODUCTION = """\
@@ -64,7 +64,7 @@ def _value(node: dict[str, Any], titles: list[str]) -> str:
         case {"type": "array"}:
             count = f" of {len(node['prefixItems'])}" if "prefixItems" in node else ""
             return f"list{count}, each {_value(node.get('items') or node['prefixItems'][0], titles)}"
-    return described(node)
+    return in_words(node)
 
 
 def schema() -> str:

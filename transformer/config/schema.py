@@ -27,6 +27,7 @@ from transformer.config.experiment import (
     Width,
     described,
 )
+from transformer.evaluation.analyses import ANALYSES
 from transformer.layout import RESOURCES
 from transformer.storage.reading import Section
 
@@ -45,8 +46,6 @@ Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digi
 Address = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+\Z", title="an address that begins with http")]
 Names = Annotated[list[Name], Meta(min_length=1)]
 Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
-Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
-Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_length=3)]
 SubwordCount = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
 Share = Annotated[float, Meta(gt=0, le=1)]
@@ -108,22 +107,12 @@ class Table1(Keys):
     seconds: Annotated[float, Meta(gt=0, le=3600), described("Processor time of each measurement.")]
 
 
-class Probes(Keys):
-    """Analyses of trained runs for Table 5."""
-
-    checkpoints: Annotated[Numbers, described("Numbers of checkpoints that are averaged, the last ones (§6.1).")]
-    beams: Annotated[Numbers, described("Beams of models with and without smoothing (§5.4).")]
-    times: Annotated[Numbers, described("Lengths of joined sentences, as multiples of the longest in training (§3.5).")]
-    quantile: Annotated[
-        Share, described("Share of training sentences, shortest first, whose longest counts in `times`.")
-    ]
-    sentences: Annotated[int, Meta(ge=10, le=1_000_000), described("Dev sentences that are measured, at most.")]
-    choose: Annotated[Large, described("Dev sentences by which heads to mask are chosen, at most.")]
-    alphas: Annotated[Alphas | None, described("Length penalties, each tried with each beam (§6.1).")] = None
-
-
 OwnTable1 = options("ScaleTable1", "Values that replace those of `table1`.", Table1)
-OwnProbes = options("ScaleProbes", "Values that replace those of `probes`.", Probes)
+Probes = options(
+    "Probes",
+    "Analyses of trained runs for Table 5. An analysis whose keys are not given is left out.",
+    *(analysis.Settings for analysis in ANALYSES.values()),
+)
 
 
 class Parsing(Keys):
@@ -320,7 +309,7 @@ class Scale(Keys):
     preparation: Annotated[OwnPreparation | None, described("Values that replace those of `preparation`.")] = None
     running: Annotated[OwnRunning | None, described("Values that replace those of `running`.")] = None
     table1: Annotated[OwnTable1 | None, described("Values that replace those of `table1`.")] = None
-    probes: Annotated[OwnProbes | None, described("Values that replace those of `probes`.")] = None
+    probes: Annotated[Probes | None, described("Values that replace those of `probes`.")] = None
     figures: Annotated[Figures | None, described("Sentences of Figures 3 to 5.")] = None
     parsing: Annotated[OwnParsing | None, described("The rows of Table 4.")] = None
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from transformer.config.experiment import POSITIONS
 from transformer.config.scales import PARSER, RunName, at, parts, preparation_of, source_of
+from transformer.evaluation.analyses import ANALYSES
 from transformer.layout import Data, Run
 from transformer.pipeline import registry
-from transformer.pipeline.registry import ANALYSES, FIGURES, SEARCHES, TABLES
+from transformer.pipeline.registry import FIGURES, SEARCHES, TABLES
 from transformer.pipeline.scale import RESOURCES, Pipeline
 
 Paths = list[Path]
@@ -209,10 +210,10 @@ class Inputs:
         return ANALYSES[wildcards.analysis].reads(self.run(wildcards), self.data(wildcards))
 
     def analysis_options(self, wildcards: _Wildcards) -> _Options:
-        settings = self.at(wildcards.scale).probes
-        options = ["--sentences", settings["sentences"], "--data", self.data(wildcards).folder]
-        for name in ANALYSES[wildcards.analysis].settings:
-            options += [f"--{name}", *(settings[name] if isinstance(settings[name], list) else [settings[name]])]
+        """Return an analysis's settings as options of `analyse`."""
+        options = ["--data", self.data(wildcards).folder]
+        for name, value in registry.settings_of(self.at(wildcards.scale), wildcards.analysis).items():
+            options += [f"--{name}", *(value if isinstance(value, list) else [value])]
         return options
 
     # ------------------------------------------------------------------ tables, figures, the page

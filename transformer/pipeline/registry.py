@@ -1,4 +1,4 @@
-"""The tables, figures and analyses. Each has one entry here and is listed nowhere else.
+"""The tables and figures. Each has one entry here and is listed nowhere else.
 
 An entry of a table or figure names the function that makes it, its trainings, and by name the function's files and
 parameters. To add one, write the function and add an entry.
@@ -10,35 +10,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from transformer.config.scales import TABLE_2, WHY, RunName, parser_runs, runs_of, trained_claims
-from transformer.layout import Data, Run
+from transformer.evaluation.analyses import ANALYSES
+from transformer.layout import Run
 from transformer.pipeline.scale import RESOURCES, Pipeline, names
 
 Files = dict[str, Path | list[Path]]
 
 
-@dataclass(frozen=True)
-class _Analysis:
-    """A measurement for Table 5 on trained runs of these experiments."""
-
-    function: str  # module:function in transformer.evaluation
-    experiments: tuple[str, ...]
-    settings: tuple[str, ...]  # keys of `probes` in config.yaml, and options; without one of them it is left out
-    reads: Callable[[Run, Data], list[Path]] = lambda run, data: []  # besides the run's weights and the dev set
-
-
-ANALYSES = {
-    "averaging": _Analysis("subject:averaging", ("base", "big"), ("checkpoints",), lambda run, data: [run.checkpoints]),
-    "heads": _Analysis("heads:heads", ("base",), ("choose",)),
-    "lengths": _Analysis(
-        "subject:lengths",
-        ("base", "learned-positions", "no-positions"),
-        ("times", "quantile"),
-        lambda run, data: data.arrays("train"),
-    ),
-    "smoothing": _Analysis("subject:smoothing", ("base", "smoothing-0.0", "smoothing-0.2"), ("beams",)),
-    "tuning": _Analysis("subject:tuning", ("base",), ("beams", "alphas")),
-}
 # Other searches by the base model, for the table `why`: the suffix of their translations, and what differs.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
 # How a parser searches: the suffix of its trees, and the option. Trees are repaired, or search is held to trees.
@@ -131,9 +112,15 @@ def _training_files(pipeline: Pipeline) -> Files:
     return {"run": pipeline.of_runs(runs, lambda run: run.record), "data": present}
 
 
+def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any] | None:
+    """Return the settings of an analysis at this scale; None if it lacks one, so that the analysis is left out."""
+    fields = msgspec.structs.fields(ANALYSES[analysis].Settings)
+    known = {field.name: pipeline.probes[field.name] for field in fields if field.name in pipeline.probes}
+    return known if all(field.name in known for field in fields if field.required) else None
+
+
 def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
-    entry = ANALYSES[analysis]
-    experiments = entry.experiments if pipeline.probes.keys() >= set(entry.settings) else ()
+    experiments = ANALYSES[analysis].experiments if settings_of(pipeline, analysis) else ()
     return [run for run in _runs_of_table_5(pipeline) if run.experiment in experiments]
 
 
@@ -258,7 +245,8 @@ def _no_dot_products(pipeline: Pipeline) -> str | None:
 
 
 def _no_heads(pipeline: Pipeline) -> str | None:
-    if pipeline.of_runs([pipeline.base()], lambda run: run.analysis("heads")):
+    base = [run for run in _analysed_runs(pipeline, "heads") if run == pipeline.base()]
+    if pipeline.of_runs(base, lambda run: run.analysis("heads")):
         return None
     return untrained(pipeline) or "the base model is trained, but its heads were not measured"
 

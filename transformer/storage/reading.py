@@ -144,11 +144,11 @@ def _explained(error: "ValidationError") -> str:
         return f"missing key {next(key for key in schema['required'] if key not in found)!r}"
     choices = (error.context and [each.schema for each in error.context]) or [schema]
     names = [name for choice in choices for name in choice.get("enum", ())]
-    expected = " or ".join(dict.fromkeys(described(choice) for choice in choices if choice.get("type") != "null"))
+    expected = " or ".join(dict.fromkeys(in_words(choice) for choice in choices if choice.get("type") != "null"))
     return f"expected {expected}, found {short(found)}{hint(found, names)}"
 
 
-def described(schema: dict[str, Any]) -> str:
+def in_words(schema: dict[str, Any]) -> str:
     """Return in words what a JSON schema of one value, a list or a mapping takes."""
     if "title" in schema and schema.get("type") != "object":
         return schema["title"]

@@ -1,8 +1,10 @@
-# What Table 5, Figures 3 to 5 and Table 1 measure, without training.
+# The code on which the attention weights of trained runs depend.
+ATTENTION = [*SEARCH, "evaluation/attention.py", "commands/analyse.py"]
+# The code on which all analyses depend; each also depends on its own module.
 ANALYSIS = [
     *SEARCH,
     *SCORES,
-    *(f"evaluation/{name}.py" for name in ("analyses", "heads", "subject")),
+    *(f"evaluation/{name}.py" for name in ("analysis", "evaluated_run", "masking")),
     *(f"training/{name}.py" for name in ("batches", "loss")),
     "commands/analyse.py",
 ]
@@ -18,7 +20,9 @@ rule analyse:
         weights=RUN.average,
         source=ask.side("source", "dev"),
         target=ask.side("target", "dev"),
-        code=ask.code(*ANALYSIS),
+        code=lambda wildcards: ask.code(
+            *ANALYSIS, f"evaluation/analyses/{wildcards.analysis}.py"
+        ),
     output:
         RUN.analysis("{analysis}"),
     log:
@@ -45,7 +49,7 @@ rule analyse:
 rule attend:
     input:
         unpack(ask.attended),
-        code=ask.code(*ANALYSIS),
+        code=ask.code(*ATTENTION),
     output:
         RESULTS.attention,
     log:

@@ -6,10 +6,10 @@ import pytest
 import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
+from transformer.evaluation.analyses import ANALYSES
 from transformer.evaluation.scores import RESAMPLES, TRAININGS
-from transformer.pipeline.registry import ANALYSES
 from transformer.report.tables.render import Grid
-from transformer.report.tables.table5 import COMPARED, read_claims, table5
+from transformer.report.tables.table5 import ANALYSIS_OF, read_claims, table5
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = """section,claim,row,against,expected,effect,published,source
@@ -157,7 +157,7 @@ def test_every_claim_is_tested_by_a_row_that_there_is():
     claims = read_claims(str(ROOT / "workflow/paper/table5.csv"))
     tested = {name for claim in claims for name in (claim.row, claim.against) if name}
     rows = {*config["experiments"], *config["claims"]}
-    assert tested - set(COMPARED) <= rows
-    assert {*config["claims"], *COMPARED} <= tested
+    assert tested - set(ANALYSIS_OF) <= rows
+    assert {*config["claims"], *ANALYSIS_OF} <= tested
     assert {name for analysis in ANALYSES.values() for name in analysis.experiments} <= rows
     assert all(bool(claim.published) == bool(claim.source) for claim in claims)

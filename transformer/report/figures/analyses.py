@@ -9,7 +9,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, longest_of
+from transformer.evaluation.analyses.heads import KINDS, Heads
+from transformer.evaluation.analyses.lengths import Length, longest_of
 from transformer.evaluation.scores import limits
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
@@ -35,7 +36,7 @@ PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}
 
 def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw the importance and the reach of each head, and loss and BLEU over the number of masked heads."""
-    found = read_of_run(input.heads, Heads)
+    found = read_of_run(input.heads, Heads.Result)
     map_inches = LAYER_INCHES * found["layers"] + AROUND_INCHES
     figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + CURVES_INCHES), layout="constrained")
     *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, CURVES_INCHES))
@@ -70,7 +71,7 @@ def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, f"Heat maps and lines. {'; '.join(strongest)}. BLEU {bleu}.")
 
 
-def _draw_maps(row: SubFigure, found: Heads, name: str) -> None:
+def _draw_maps(row: SubFigure, found: Heads.Result, name: str) -> None:
     """Draw one metric as a heat map for each kind of attention, layers upwards, with one colour bar."""
     colors, title, decimals = _MAPS[name]
     tables = [np.array(found["kinds"][kind][name], dtype=float) for kind in KINDS]
@@ -102,7 +103,7 @@ def short_number(value: float, decimals: int) -> str:
     return ("−" if value < 0 else "") + (text.removeprefix("0") if decimals > 1 else text)
 
 
-def _draw_masking(row: SubFigure, found: Heads) -> None:
+def _draw_masking(row: SubFigure, found: Heads.Result) -> None:
     """Draw loss, and BLEU with bars that hold 95 %, over the number of masked heads of each kind."""
     losses, bleu = row.subplots(1, 2)
     steps = found["layers"] * found["heads"]
@@ -126,7 +127,7 @@ def _draw_masking(row: SubFigure, found: Heads) -> None:
 
 def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     """Draw a line for each run: single sentences filled, joined ones hollow."""
-    contents = [read_of_run(path, GroupedByLength) for path in input.lengths]
+    contents = [read_of_run(path, Length.Result) for path in input.lengths]
     runs = {run_name(content["run"]): content for content in contents}
     figure, axes = new(PAGE_INCHES, 2.8)
     points = _points(contents)
@@ -163,7 +164,7 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption + not_shown(missing(params.expected, runs)), alt)
 
 
-def _points(contents: list[GroupedByLength]) -> pd.DataFrame:
+def _points(contents: list[Length.Result]) -> pd.DataFrame:
     """List the groups of sentences by kind of positions and part: means over seeds, the shorter sentences first."""
     rows = [
         group | {"positions": content["positions"], "part": "joined" if group["times"] else "single", "place": place}

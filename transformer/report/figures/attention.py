@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from transformer.data.corpus import CONTINUED
-from transformer.evaluation.analyses import KINDS, Attention
+from transformer.evaluation.analyses.heads import KINDS
+from transformer.evaluation.attention import Attention
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, new
 from transformer.storage.files import InputError

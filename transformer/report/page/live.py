@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from transformer.config.experiment import load
-from transformer.evaluation.analyses import Attention, described
+from transformer.evaluation.attention import Attention, described
 from transformer.layout import Scale
 from transformer.report.figures import COLORS
 from transformer.storage.files import InputError, environment, reason

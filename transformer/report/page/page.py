@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from transformer.evaluation.analyses import Attention, whole_weights
+from transformer.evaluation.attention import Attention, whole_weights
 from transformer.pipeline.registry import FIGURES, TABLES
 from transformer.report.figures import COLORS
 from transformer.report.page.runs import (

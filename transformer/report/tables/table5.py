@@ -1,10 +1,10 @@
 """Table 5: what the paper says, or takes for granted, of its own design, tested.
 
 The paper has no such table. workflow/paper/table5.csv has each claim, what was published of it, and the row that tests
-it: a run that leaves the part out, against one that has it, or an analysis of trained runs (transformer/evaluation).
+it: a run that leaves the part out, against one that has it, or an analysis of trained runs (evaluation/analyses).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
 from math import nan
 from operator import itemgetter
@@ -13,18 +13,16 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from transformer.evaluation.analyses import KINDS, PAYLOADS, longest_of
+from transformer.evaluation.analyses import ANALYSES
+from transformer.evaluation.analysis import RUN_KEYS, Analysis, Mean, Shown
 from transformer.evaluation.scores import holm, require_one
 from transformer.report.tables import cells
-from transformer.report.tables.render import Cell, Column, Grid, Row, Table, lay_out
+from transformer.report.tables.render import Cell, Column, Grid, Table, lay_out
 from transformer.report.tables.table3 import read_last
 from transformer.storage.records import read_of_run, run_name
 
 _PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
-_RUN_KEYS = ["name", "experiment", "seed"]
-_SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
-
-_Pairs = list[tuple[str, pd.DataFrame, pd.DataFrame]]  # what is compared, in words, and its two systems
+ANALYSIS_OF = {row: name for name, analysis in ANALYSES.items() for row in analysis.rows}  # by row of table5.csv
 
 
 class Claim(NamedTuple):
@@ -48,7 +46,7 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     ANALYSIS:RUN.
     """
     runs, tested = read_last(input.score), read_last(input.test)
-    analysed = {name: _read_analysis(name, getattr(input, name)) for name in PAYLOADS}
+    analysed = {name: _read_analysis(name, getattr(input, name)) for name in ANALYSES}
     claims = read_claims(input.paper)
     named = {name for claim in claims for name in (claim.row, claim.against)}
     others = [name for name in runs["experiment"].unique() if name in params.claims and name not in named]  # a user's
@@ -65,10 +63,10 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     notes += [[line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]]]
     notes += [*cells.fixed("table5.chance"), cells.tests_note(frame["value"], frame["p"])]
     notes += [*cells.fixed("scores.perplexity", "table5.published"), lay_out(published, _PUBLISHED_COLUMNS)]
-    for name, grid in _GRIDS.items():
+    for name, analysis in ANALYSES.items():
         if len(files := analysed[name]):
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
-            notes += [f"{cells.note('analyses', name)} {sentences}", grid(files)]
+            notes += [f"{analysis.note} {sentences}", _lay_out_grid(analysis, files)]
     own = runs[runs["experiment"].isin({row["row"] for row in compared})]
     notes += cells.provenance(own, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
     main = lay_out(rows, _CLAIM_COLUMNS)
@@ -88,9 +86,8 @@ def _compare_claim(
 
     A trained row has a second difference, `test`, of averaged weights on the test set.
     """
-    if claim.row in COMPARED:
-        analysis, pairs_of = COMPARED[claim.row]
-        pairs = pairs_of(analysed[analysis]) if len(analysed[analysis]) else []
+    if name := ANALYSIS_OF.get(claim.row):
+        pairs = ANALYSES[name].compare(claim.row, analysed[name]) if len(analysed[name]) else []
         compared = [(words, _tell(claim, own, other), (None, "")) for words, own, other in pairs]
     else:
         words = f"`{claim.row}` − `{claim.against}`" if claim.row in set(runs["experiment"]) else ""
@@ -186,162 +183,29 @@ _CLAIM_COLUMNS = [
 _PUBLISHED_FIELDS = {"§": "section", "Claim": "claim", "Published": "published", "Source": "source"}
 _PUBLISHED_COLUMNS = [Column(heading, field, text=True) for heading, field in _PUBLISHED_FIELDS.items()]
 
-# Analyses of trained runs (transformer/evaluation): what is compared, and the grids of the notes.
-
 
 def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
     """Read a row per file of an analysis, with its run. Raises InputError on files that do not belong together."""
-    contents = []
+    contents, result = [], ANALYSES[name].Result
     for path in paths:
-        content = read_of_run(path, PAYLOADS[name])
+        content = read_of_run(path, result)
         run = content["run"]
         of_run = {"name": run_name(run)} | {key: run[key] for key in ("experiment", "seed", "scale", "fidelity")}
         contents.append(content | of_run | {"file": path})
-    files = pd.DataFrame(contents, columns=[*PAYLOADS[name].__annotations__, *_RUN_KEYS, "scale", "fidelity", "file"])
+    files = pd.DataFrame(contents, columns=[*result.__annotations__, *RUN_KEYS, "scale", "fidelity", "file"])
     require_one(files, "scale", "fidelity", "sentences", "target_sha256")
     return files
 
 
-def _points(files: pd.DataFrame, key: str) -> pd.DataFrame:
-    """List the entries of `key` of all files, a row each: the run, `place` in the list, and what the entry has."""
-    return pd.DataFrame(
-        {name: content[name] for name in _RUN_KEYS} | {"place": place} | entry
-        for content in files.to_dict("records")
-        for place, entry in enumerate(content[key])
-    )
+def _lay_out_grid(analysis: Analysis, files: pd.DataFrame) -> Grid:
+    """Lay out what an analysis measured, for the notes."""
+    return Grid(analysis.words, [{name: _cell(value) for name, value in row.items()} for row in analysis.grid(files)])
 
 
-def _averages(files: pd.DataFrame) -> _Pairs:
-    pairs = []
-    for experiment, same in _points(files, "averages").groupby("experiment", sort=False):
-        counts = dict(tuple(same.groupby("checkpoints")))
-        last = counts.pop(1, same[:0])
-        pairs += [(f"`{experiment}`, {count} checkpoints − the last", own, last) for count, own in counts.items()]
-    return pairs
-
-
-def _half_masked(files: pd.DataFrame) -> _Pairs:
-    """Compare the model with all heads to that with the middle one of the numbers of heads that were masked."""
-    heads, pairs = _points(files, "bleu"), []
-    for kind, of_kind in heads[heads["masked"] > 0].groupby("kind", sort=False):
-        counts = sorted(of_kind["masked"].unique())
-        half = counts[(len(counts) - 1) // 2]
-        words = f"{half} heads masked − all, {KINDS.get(kind, kind)}"
-        pairs.append((words, of_kind[of_kind["masked"] == half], heads[heads["masked"] == 0]))
-    return pairs
-
-
-def _base_and(part: str, points: pd.DataFrame, words: str) -> tuple[str, pd.DataFrame, pd.DataFrame]:
-    return words, points[points["experiment"] == "base"], points[points["experiment"] == part]
-
-
-def _smoothed(files: pd.DataFrame) -> _Pairs:
-    words = "`base` − `smoothing-0.0`, beam"
-    by_beam = _points(files, "beams").groupby("beam")
-    return [_base_and("smoothing-0.0", same, f"{words} {beam}") for beam, same in by_beam]
-
-
-def _perplexities(files: pd.DataFrame) -> _Pairs:
-    of_runs = files.rename(columns={"perplexity_draws": "draws", "perplexity": "bleu"})
-    return [_base_and("smoothing-0.0", of_runs, "perplexity, `base` − `smoothing-0.0`")]
-
-
-def _longer(files: pd.DataFrame) -> _Pairs:
-    words, groups = "`base` − `learned-positions`", _points(files, "groups")
-    longer = groups[groups["times"] > 1].groupby("times")
-    return [_base_and("learned-positions", same, f"{words}, {times:g} × {_longest(files)}") for times, same in longer]
-
-
-def _longest(files: pd.DataFrame) -> str:
-    return longest_of(files["quantile"].fillna(1).min())
-
-
-# By the name of the row in workflow/paper/table5.csv: the analysis, and what is compared in it.
-COMPARED: dict[str, tuple[str, Callable[[pd.DataFrame], _Pairs]]] = {
-    "averaging": ("averaging", _averages),
-    "smoothing": ("smoothing", _smoothed),
-    "perplexity": ("smoothing", _perplexities),
-    "lengths": ("lengths", _longer),
-    "masked": ("heads", _half_masked),
-}
-
-
-def _averaging_grid(files: pd.DataFrame) -> Grid:
-    rows: list[Row] = [
-        {
-            "Experiment": experiment,
-            "Checkpoints": str(count),
-            "BLEU": cells.mean_cell(same, "bleu", 2),
-            "Perplexity": cells.mean_cell(same, "perplexity", 3),
-        }
-        for (experiment, count), same in _points(files, "averages").groupby(["experiment", "checkpoints"])
-    ]
-    return Grid(("Experiment",), rows)
-
-
-def _tuning_grid(files: pd.DataFrame) -> Grid:
-    rows: list[Row] = []
-    for beam, at_beam in _points(files, "searches").groupby("beam"):
-        by_alpha = at_beam.groupby("alpha")
-        rows.append({"Beam": str(beam)} | {f"BLEU, α {a:g}": cells.mean_cell(same, "bleu", 2) for a, same in by_alpha})
-    return Grid(("Beam",), rows)
-
-
-def _smoothing_grid(files: pd.DataFrame) -> Grid:
-    measures = pd.DataFrame(list(files["calibration"]))
-    over = 100 * measures["confidence"] - 100 * measures["accuracy"]
-    runs, beams, rows = files.assign(error=100 * measures["error"], over=over), _points(files, "beams"), []
-    for epsilon, same in runs.groupby("epsilon_ls"):
-        row: Row = {
-            "ε": f"{epsilon:g}",
-            "Perplexity": cells.mean_cell(same, "perplexity", 2),
-            "Calibration error, %": cells.mean_cell(same, "error", 1),
-            "Sure − right, %": cells.mean_cell(same, "over", 1),
-        }
-        for beam, at_beam in beams[beams["name"].isin(same["name"])].groupby("beam"):
-            row[f"BLEU, beam {beam}"] = cells.mean_cell(at_beam, "bleu", 2)
-            row[f"Words, beam {beam}"] = cells.mean_cell(at_beam, "length_ratio", 3)
-        rows.append(row)
-    return Grid((), rows)
-
-
-def _lengths_grid(files: pd.DataFrame) -> Grid:
-    groups = _points(files, "groups")
-    groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
-    rows: list[Row] = []
-    for _, same in groups.groupby("place"):
-        first, times = same.iloc[0], same["times"].iloc[0]
-        joined = "no longer than in training" if times == 1 else f"{times:g} × {_longest(files)} in training"
-        sentences = "as they are" if pd.isna(times) else f"joined, {joined}"
-        row: Row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
-        for positions, of_kind in same.groupby("positions", sort=False):
-            row[f"BLEU, {positions}"] = cells.mean_cell(of_kind, "bleu", 1)
-            row[f"Words, {positions}"] = cells.mean_cell(of_kind, "length_ratio", 2)
-        rows.append(row)
-    return Grid(("Sentences",), rows)
-
-
-def _heads_grid(files: pd.DataFrame) -> Grid:
-    """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
-    runs, heads, rows = " ".join(files["name"]), _points(files, "bleu"), []
-    for kind, words in KINDS.items():
-        measures = [kinds[kind] for kinds in files["kinds"]]
-        increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
-        share = sum(increase < _SLIGHT for increase in increases) / len(increases)
-        means = [[sum(layer) / len(layer) for layer in measure["distance"]] for measure in measures]
-        alike = sum(measure["equal"] for measure in measures) / len(measures)
-        row: Row = {
-            "Attention": words,
-            "Heads": str(len(increases) // len(measures)),
-            f"Loss + < {_SLIGHT}": cells.ours(f"{100 * share:.0f} %", runs),
-            "Loss +, at most": cells.ours(f"{max(increases):.3f}", runs),
-        }
-        for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
-            row[f"BLEU, {count} masked"] = cells.mean_cell(same, "bleu", 1)
-        row["Distance, by layer"] = cells.ours(", ".join(f"{mean:.1f}" for mean in pd.DataFrame(means).mean()), runs)
-        rows.append(row | {"If alike": cells.ours(f"{alike:.1f}", runs)})
-    return Grid(("Attention",), rows)
-
-
-_GRIDS = {"averaging": _averaging_grid, "smoothing": _smoothing_grid, "lengths": _lengths_grid, "heads": _heads_grid}
-_GRIDS |= {"tuning": _tuning_grid}
+def _cell(value: str | Mean | Shown) -> str | Cell:
+    match value:
+        case Mean(runs, column, decimals):
+            return cells.mean_cell(runs, column, decimals)
+        case Shown(text, runs):
+            return cells.ours(text, " ".join(runs["name"]))
+    return value

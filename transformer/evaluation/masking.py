@@ -1,4 +1,4 @@
-"""Two questions to the heads (§3.2.2, §4): are they needed, and do they look at different things?
+"""Masked heads, and the distances that heads look over (§3.2.2, §4).
 
 Masking is the test of Michel et al. (2019), Are sixteen heads really better than one? A query's distance is the mean of
 |i - j| over the keys j, by their weights, in tokens. Towards the memory it is |j - i L_source / L_target|: a key at the
@@ -7,73 +7,30 @@ same share of its sentence is not away at all.
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import chain
-from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from transformer.config.experiment import POSITIONS
-from transformer.evaluation.analyses import Heads, HeadsOfKind
-from transformer.evaluation.subject import open_subject
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.transformer import attentions, hooked
-from transformer.storage.files import draw
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 
-_SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
-_DECIMALS = 6  # of a loss or a distance
+DECIMALS = 6  # of a loss or a distance
 # Tokens on a side that are decoded together; change speed only. A processor is faster with less padding, for which the
 # sentences of a batch must have similar lengths; a batch must hold the longest sentence, however.
-BATCH, BATCH_CUDA = POSITIONS, 16 * POSITIONS
+_BATCH, _BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 
 class Head(NamedTuple):
     kind: str  # of attention (`model.transformer.attentions`)
     layer: int  # this and its place there count from 0
     head: int
-
-
-def heads(input: SimpleNamespace, params: SimpleNamespace) -> Heads:
-    """Measure the importance and the reach of all heads, and losses and BLEU with ever more of them masked.
-
-    params: `choose`, on how many sentences, at most, the next head to be masked is chosen.
-    """
-    subject = open_subject(input, params)
-    model, count = subject.translator.model, len(subject.sources)
-    everything = TeacherForced(model, subject.text, range(count))
-    chosen = TeacherForced(model, subject.text, draw(range(count), count, params.choose))
-    far = distances(everything)
-    kinds = {kind: _importance(kind, far[kind], chosen, everything) for kind in far}
-    scores = [{"kind": None, "masked": 0} | subject.score(subject.translator)]
-    for kind, found in kinds.items():
-        steps = found["curve"]
-        for most in sorted({round(share * len(steps)) for share in _SHARES} - {0}):
-            removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:most]]
-            with masked(model, removed):  # a new translator lays out the weights as they are now
-                scores.append({"kind": kind, "masked": most} | subject.score(replace(subject.translator)))
-    header = subject.header | {"layers": model.config.N, "heads": model.config.h}
-    return header | {"loss": round(everything.loss(), _DECIMALS), "kinds": kinds, "bleu": scores}
-
-
-def _importance(kind: str, far: Tensor, chosen: "TeacherForced", everything: "TeacherForced") -> HeadsOfKind:
-    config, loss = everything.model.config, everything.loss()
-    layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]
-    steps = [
-        {"masked": masked, "layer": head.layer + 1, "head": head.head + 1, "loss": round(loss, _DECIMALS)}
-        for masked, (head, loss) in enumerate(curve(chain.from_iterable(layers), chosen, everything), start=1)
-    ]
-    return {
-        "increase": [[round(everything.loss([head]) - loss, _DECIMALS) for head in layer] for layer in layers],
-        "curve": steps,
-        "distance": [[round(distance, _DECIMALS) for distance in layer] for layer in far[:-1].tolist()],
-        "equal": round(far[-1, 0].item(), _DECIMALS),
-    }
 
 
 @contextmanager
@@ -102,7 +59,7 @@ class TeacherForced:
     def __init__(self, model: Seq2Seq, text: ParallelText, indices: Iterable[int]):
         kept = np.array(list(indices))
         lengths, device = text.lengths[:, kept], model.device
-        groups = plan_batches(0, 0, lengths, (BATCH_CUDA if device.type == "cuda" else BATCH,) * 2)
+        groups = plan_batches(0, 0, lengths, (_BATCH_CUDA if device.type == "cuda" else _BATCH,) * 2)
         self.model = model
         self.batches = [text.batch(kept[group], device) for group in groups]
         self.lengths = [torch.from_numpy(lengths[:, group]).to(device) for group in groups]  # [2, B], source and target
@@ -122,7 +79,7 @@ class TeacherForced:
         return total / tokens
 
 
-def curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForced) -> Iterator[tuple[Head, float]]:
+def _curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForced) -> Iterator[tuple[Head, float]]:
     """Mask one head more each time, that which raises the loss on `chosen` least; yield it and the loss on all."""
     removed, left = [], list(heads)
     while left:
@@ -143,13 +100,13 @@ def distances(text: TeacherForced) -> dict[str, Tensor]:
     queries = dict.fromkeys(layers, 0)
 
     def add(row: Tensor, queries: Tensor, keys: Tensor, weights: Tensor) -> None:
-        row += total_distance(queries, keys, weights)
+        row += _total_distance(queries, keys, weights)
 
     for batch, (source, target) in zip(text.batches, text.lengths, strict=True):
         sides = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
         with ExitStack() as stack:
             for kind, modules in layers.items():
-                add(sums[kind][-1], *sides[kind], equal_weights(*sides[kind], causal=kind == "decoder"))
+                add(sums[kind][-1], *sides[kind], _equal_weights(*sides[kind], causal=kind == "decoder"))
                 queries[kind] += int(sides[kind][0].sum())
                 for row, module in zip(sums[kind], modules, strict=False):
                     stack.enter_context(hooked(module, partial(add, row, *sides[kind])))
@@ -157,7 +114,7 @@ def distances(text: TeacherForced) -> dict[str, Tensor]:
     return {kind: rows / queries[kind] for kind, rows in sums.items()}
 
 
-def total_distance(queries: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+def _total_distance(queries: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
     """Return each head's sum of distances over the queries of a batch: [h].
 
     queries, keys: [B] lengths of the sentences on either side. weights: [B, h, L_q, L_k], 0 on padded keys.
@@ -168,8 +125,24 @@ def total_distance(queries: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
     return torch.einsum("bhqk,bqk->h", weights, far).double().cpu()
 
 
-def equal_weights(queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
+def _equal_weights(queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
     """Return equal weights for all keys that a query may see: [B, 1, L_q, L_k]."""
     i, j = (torch.arange(int(side.max()), device=side.device) for side in (queries, keys))
     seen = (j < keys[:, None])[:, None, None, :] & ((j <= i[:, None]) | (not causal))
     return seen / seen.sum(dim=-1, keepdim=True)
+
+
+def importance(kind: str, far: Tensor, chosen: TeacherForced, everything: TeacherForced) -> dict[str, Any]:
+    """Return how much the heads of a kind matter, and how far they look. far: [N + 1, h], of `distances`."""
+    config, loss = everything.model.config, everything.loss()
+    layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]
+    steps = [
+        {"masked": masked, "layer": head.layer + 1, "head": head.head + 1, "loss": round(loss, DECIMALS)}
+        for masked, (head, loss) in enumerate(_curve(chain.from_iterable(layers), chosen, everything), start=1)
+    ]
+    return {
+        "increase": [[round(everything.loss([head]) - loss, DECIMALS) for head in layer] for layer in layers],
+        "curve": steps,
+        "distance": [[round(distance, DECIMALS) for distance in layer] for layer in far[:-1].tolist()],
+        "equal": round(far[-1, 0].item(), DECIMALS),
+    }

@@ -7,22 +7,20 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.analysing import PAIRS, analyse, by_commands
+from support.analysing import PAIRS, analyse, by_commands, opened
 from support.toy import forge, random_model, random_text
 from torch import nn
 
 from transformer.config.experiment import PAD
-from transformer.evaluation.heads import (
+from transformer.evaluation.masking import (
     Head,
     TeacherForced,
-    curve,
+    _curve,
+    _equal_weights,
+    _total_distance,
     distances,
-    equal_weights,
-    heads,
     masked,
-    total_distance,
 )
-from transformer.evaluation.subject import averaging
 from transformer.model.packed import pack
 from transformer.model.transformer import attention_weights, attentions
 from transformer.model.weights import load, save
@@ -38,7 +36,7 @@ TEXT = random_text(1, 13)
 @pytest.fixture
 def model(monkeypatch):
     """Return a model of two layers and two heads without a bias of zero; no batch holds all sentences."""
-    monkeypatch.setattr("transformer.evaluation.heads.BATCH", 16)
+    monkeypatch.setattr("transformer.evaluation.masking._BATCH", 16)
     model = random_model(1)
     for parameter in model.parameters():
         if parameter.dim() == 1:
@@ -117,7 +115,7 @@ def test_curve_takes_the_head_that_costs_least_on_some_sentences_and_measures_on
     heads = [Head(kind, layer, head) for layer in range(2) for head in range(2)]
     chosen, everything = TeacherForced(model, TEXT, range(5)), TeacherForced(model, TEXT, range(13))
     removed = []
-    for head, loss in curve(heads, chosen, everything):
+    for head, loss in _curve(heads, chosen, everything):
         losses = {other: chosen.loss([*removed, other]) for other in heads if other not in removed}
         assert losses[head] == min(losses.values())
         removed.append(head)
@@ -130,15 +128,15 @@ def test_distances_by_hand():
     lengths = torch.tensor([3, 2])
     itself = torch.eye(3).expand(2, 3, 3)
     first = F.one_hot(torch.zeros(2, 3, dtype=torch.long), 3).float()
-    sums = total_distance(lengths, lengths, torch.stack([itself, first], dim=1))
+    sums = _total_distance(lengths, lengths, torch.stack([itself, first], dim=1))
     assert sums.tolist() == [0, 4]  # a padded query, which looks at the first token, does not count
     # Two queries over four keys stand at 0 and at 2; looking at keys 1 and 3 they are 1 and 1 away; at 0 and 2, 0.
     looks = torch.tensor([[[1, 3]], [[0, 2]]]).transpose(0, 1)  # [1, 2 heads, 2 queries]
-    assert total_distance(torch.tensor([2]), torch.tensor([4]), F.one_hot(looks, 4).float()).tolist() == [2, 0]
+    assert _total_distance(torch.tensor([2]), torch.tensor([4]), F.one_hot(looks, 4).float()).tolist() == [2, 0]
     # Over three tokens before and at a query: 0, (1 + 0) / 2, (2 + 1 + 0) / 3.
     three = torch.tensor([3])
-    assert total_distance(three, three, equal_weights(three, three, causal=True)).item() == pytest.approx(0.5 + 1)
-    assert equal_weights(lengths, lengths, causal=False)[1, 0].tolist() == [[0.5, 0.5, 0]] * 3
+    assert _total_distance(three, three, _equal_weights(three, three, causal=True)).item() == pytest.approx(0.5 + 1)
+    assert _equal_weights(lengths, lengths, causal=False)[1, 0].tolist() == [[0.5, 0.5, 0]] * 3
 
 
 def test_distances_are_those_of_the_weights_of_single_sentences(model):
@@ -161,9 +159,9 @@ def test_distances_are_those_of_the_weights_of_single_sentences(model):
 
 def test_the_analysis_of_a_run_of_one_layer_and_two_heads(place, own, tmp_path):
     """The first head that goes costs what it costs alone; without the memory a copy is lost; BLEU as with zeros."""
-    found = analyse(heads, place, choose=7)
-    average = analyse(averaging, place, checkpoints=[3])["averages"][0]
-    assert math.exp(found["loss"]) == pytest.approx(average["perplexity"], rel=1e-5)
+    run = opened(place)
+    found = analyse("heads", run, choose=7)
+    assert math.exp(found["loss"]) == pytest.approx(run.predict().perplexity, rel=1e-5)
     assert (found["layers"], found["heads"], found["sentences"]) == (1, 2, PAIRS)
     assert tuple(found["kinds"]) == KINDS
     for of_kind in found["kinds"].values():

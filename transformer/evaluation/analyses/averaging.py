@@ -1,0 +1,78 @@
+"""Averaging (§6.1): how many of the last checkpoints?"""
+
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from transformer.config.experiment import described
+from transformer.evaluation import analysis
+from transformer.layout import Data, Run
+from transformer.storage.files import InputError
+from transformer.storage.records import Amount, Positive, averaged_steps
+
+
+class _Average(analysis.Bleu):  # of the last checkpoints, whose "steps" are listed
+    checkpoints: Positive
+    perplexity: Amount
+
+
+class Averaging(analysis.Analysis):
+    class Settings(analysis.RunSettings):
+        checkpoints: Annotated[
+            analysis.Numbers, described("Numbers of checkpoints that are averaged, the last ones (§6.1).")
+        ]
+
+    class Result(analysis.OfRun):
+        averages: list[_Average]
+
+    experiments = ("base", "big")
+    rows = ("averaging",)
+    words = ("Experiment",)
+    note = "Averaging (§6.1): how many of the last checkpoints; a run keeps no more than it averages."
+
+    def reads(self, run: Run, data: Data) -> list[Path]:
+        return [run.checkpoints]
+
+    def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
+        """Measure the last checkpoint alone, and averages of the last few; more than the run has kept are left out.
+
+        Raises InputError if it has kept too few, or those of another training.
+        """
+        from transformer.model.weights import average, require
+
+        folder = run.folder.checkpoints
+        paths = sorted(folder.glob("*.safetensors"))
+        counts = [count for count in settings.checkpoints if count <= len(paths)]
+        if not counts:
+            raise InputError(f"{folder}: expected {min(settings.checkpoints)} checkpoints at least, found {len(paths)}")
+        steps = [step for path in paths for step in averaged_steps(path, run.header["run"]["digest"])]
+        model = deepcopy(run.translator.model)
+        averages = []
+        for count in counts:
+            tensors, _ = average(paths[-count:])
+            require(folder, model.state_dict(), tensors)
+            model.load_state_dict(tensors)
+            translator = replace(run.translator, model=model)  # a new one, which lays out the new weights
+            found = {"checkpoints": count, "steps": steps[-count:], "perplexity": run.predict(model).perplexity}
+            averages.append(found | run.score(translator))
+        return {"averages": averages}
+
+    def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:
+        pairs = []
+        for experiment, same in analysis.entries(files, "averages").groupby("experiment", sort=False):
+            counts = dict(tuple(same.groupby("checkpoints")))
+            last = counts.pop(1, same[:0])
+            pairs += [(f"`{experiment}`, {count} checkpoints − the last", own, last) for count, own in counts.items()]
+        return pairs
+
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
+        return [
+            {
+                "Experiment": experiment,
+                "Checkpoints": str(count),
+                "BLEU": analysis.Mean(same, "bleu", 2),
+                "Perplexity": analysis.Mean(same, "perplexity", 3),
+            }
+            for (experiment, count), same in analysis.entries(files, "averages").groupby(["experiment", "checkpoints"])
+        ]

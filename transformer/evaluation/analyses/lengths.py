@@ -1,0 +1,179 @@
+"""Length (§3.5): do sinusoids extrapolate to sentences that are longer than those in training?"""
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, NotRequired
+
+from msgspec import Meta
+
+from transformer.config.experiment import described
+from transformer.evaluation import analysis
+from transformer.layout import Data, Run
+from transformer.storage.checksums import read_manifest, require_sums
+from transformer.storage.files import InputError
+from transformer.storage.records import Amount, Count, Positive, Share
+
+_GROUPS = 4  # of single sentences, by length
+
+
+class _Group(analysis.BleuAndLength):  # sentences of similar length
+    # None: single sentences; 1: neighbours joined while they had no more tokens than the longest source sentence in
+    # training; another t: neighbours joined until they had t times as many.
+    times: Positive | None
+    sentences: Positive
+    tokens: Amount  # mean of the source, EOS included
+
+
+class _Sentence(NamedTuple):
+    """A sentence pair, or several joined, and the number of source tokens."""
+
+    source: str
+    reference: str
+    tokens: int
+
+
+def _longest_in_training(run: analysis.EvaluatedRun, quantile: float) -> int:
+    """Return the tokens of the longest source sentence that the run was trained on, of the shortest `quantile`."""
+    import numpy as np
+
+    from transformer.training.batches import batch_budgets, fits, longest_sentence, open_text
+
+    if run.data is None:
+        raise InputError("lengths: expected --data, found none")
+    require_sums(run.data.manifest, read_manifest(run.data.manifest)["files"], run.data.arrays("train"))
+    both, training = open_text(run.data, "train").lengths, run.translator.experiment.training
+    trained = both[0, fits(both, batch_budgets(training), longest_sentence(training))]  # others are left out
+    return int(np.quantile(trained, quantile, method="higher"))
+
+
+def _groups_by_length(sentences: list[_Sentence]) -> list[list[_Sentence]]:
+    """Return the sentences in _GROUPS groups of equal number, the shortest first."""
+    import numpy as np
+
+    if len(sentences) < _GROUPS:
+        raise InputError(f"expected {_GROUPS} sentences at least, one for each group, found {len(sentences)}")
+    ordered = sorted(sentences, key=lambda sentence: sentence.tokens)
+    return [[ordered[index] for index in part] for part in np.array_split(range(len(ordered)), _GROUPS)]
+
+
+def _join_until(sentences: list[_Sentence], least: int, count: Callable[[str], int]) -> list[_Sentence]:
+    """Join neighbours until each source has `least` tokens by `count`; a rest with less is dropped.
+
+    The tokens of the whole are counted, as they may differ from the sum of the parts'.
+    """
+    joined, parts = [], []
+    for sentence in sentences:
+        parts.append(sentence)
+        if (whole := _merged(parts, count)).tokens >= least:
+            joined.append(whole)
+            parts = []
+    return joined
+
+
+def _join_within(sentences: list[_Sentence], most: int, count: Callable[[str], int]) -> list[_Sentence]:
+    """Join neighbours, as many as have `most` tokens together; single sentences are dropped.
+
+    They are as unlike the training's sentences as other joined ones are, but no longer.
+    """
+    joined: list[list[_Sentence]] = []
+    for sentence in sentences:
+        if joined and _merged([*joined[-1], sentence], count).tokens <= most:
+            joined[-1].append(sentence)
+        else:
+            joined.append([sentence])
+    return [_merged(parts, count) for parts in joined if len(parts) > 1]
+
+
+def _merged(parts: list[_Sentence], count: Callable[[str], int]) -> _Sentence:
+    source = " ".join(part.source for part in parts)
+    return _Sentence(source, " ".join(part.reference for part in parts), count(source))
+
+
+def longest_of(quantile: float) -> str:
+    """Name the sentences whose length is `longest`."""
+    return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
+
+
+def _longest(files: analysis.DataFrame) -> str:
+    return longest_of(files["quantile"].fillna(1).min())
+
+
+class Length(analysis.Analysis):
+    class Settings(analysis.RunSettings):
+        times: Annotated[
+            analysis.Numbers, described("Lengths of joined sentences, as multiples of the longest in training (§3.5).")
+        ]
+        # Of millions, the very longest is no measure.
+        quantile: Annotated[
+            float,
+            Meta(gt=0, le=1),
+            described("Share of training sentences, shortest first, whose longest counts in `times`."),
+        ] = 1.0
+
+    class Result(analysis.OfRun):
+        positions: str
+        longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
+        quantile: NotRequired[Share]  # all, if not given
+        skipped: Count  # joined sentences that the model has too few positions for
+        groups: list[_Group]  # none for a t without joined sentences
+
+    experiments = ("base", "learned-positions", "no-positions")
+    rows = ("lengths",)
+    words = ("Sentences",)
+    note = (
+        "Length (§3.5): sentences as they are, in four groups by length; then neighbours, joined. Joined sentences are "
+        "unlike those in training in more than length: those that are no longer than the longest in training show what "
+        "that costs. Words: those written for each word of the reference."
+    )
+
+    def reads(self, run: Run, data: Data) -> list[Path]:
+        return data.arrays("train")
+
+    def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
+        """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
+
+        Raises InputError if there are fewer sentences than groups.
+        """
+        translator, longest = run.translator, _longest_in_training(run, settings.quantile)
+        rows = zip(run.sources, run.references, run.text.source.lengths.tolist(), strict=True)
+        sentences = [_Sentence(*row) for row in rows]
+        groups: list[tuple[int | None, list[_Sentence]]] = [(None, group) for group in _groups_by_length(sentences)]
+        skipped = 0
+        for times in settings.times:
+            join = _join_within if times == 1 else _join_until
+            joined = join(sentences, times * longest, lambda text: len(translator.encode([text])[0]))
+            fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
+            skipped += len(joined) - len(fitting)
+            groups += [(times, fitting)] if fitting else []
+        # All are translated together, as short sentences fill up batches.
+        translations = iter(translator.translate([sentence.source for _, group in groups for sentence in group]))
+        measured = []
+        for times, group in groups:
+            hypotheses = [best.text for best in islice(translations, len(group))]
+            tokens = sum(sentence.tokens for sentence in group) / len(group)
+            bleu = run.bleu(hypotheses, [sentence.reference for sentence in group])
+            measured.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
+        found = {"positions": translator.experiment.model.positions, "longest": longest, "quantile": settings.quantile}
+        return found | {"skipped": skipped, "groups": measured}
+
+    def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:
+        words = f"`base` − `learned-positions`, {{:g}} × {_longest(files)}"
+        groups = analysis.entries(files, "groups")
+        longer = groups[groups["times"] > 1].groupby("times")
+        return [analysis.base_and("learned-positions", same, words.format(times)) for times, same in longer]
+
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
+        groups = analysis.entries(files, "groups")
+        groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
+        rows = []
+        for _, same in groups.groupby("place"):
+            first, times = same.iloc[0], same["times"].iloc[0]
+            joined = "no longer than in training" if times == 1 else f"{times:g} × {_longest(files)} in training"
+            sentences = f"joined, {joined}" if times > 0 else "as they are"  # NaN of single sentences
+            row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
+            for positions, of_kind in same.groupby("positions", sort=False):
+                row[f"BLEU, {positions}"] = analysis.Mean(of_kind, "bleu", 1)
+                row[f"Words, {positions}"] = analysis.Mean(of_kind, "length_ratio", 2)
+            rows.append(row)
+        return rows

@@ -1,0 +1,113 @@
+"""Attention weights of trained runs in sentences: attention.json, for Figures 3 to 5 and the page's viewer.
+
+Torch is imported when it is needed: reading the file needs none.
+"""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+from msgspec.structs import asdict
+
+from transformer.evaluation.analyses.heads import KINDS
+from transformer.storage.files import InputError, draw, read_lines
+from transformer.storage.records import Positive, run_name
+
+if TYPE_CHECKING:
+    from transformer.translation.translator import Translation, Translator
+
+logger = logging.getLogger(__name__)
+_UNIT = 1000  # attention weights are rounded to parts of it
+
+_HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
+
+
+class _Pair(TypedDict):  # a sentence and its translation
+    title: str
+    figures: dict[str, dict[str, Any]]  # the configuration of each
+    source: list[str]
+    target: list[str]
+    shifted: list[str]  # what the decoder reads, one behind the target
+    encoder: _HeadWeights
+    decoder: _HeadWeights
+    cross: _HeadWeights
+
+
+class Attention(TypedDict):  # attention.json
+    run: str
+    label: str
+    layers: Positive
+    heads: Positive
+    sentences: list[_Pair]
+
+
+def whole_weights(content: Attention) -> dict[str, Any]:
+    """Return the same with weights as whole numbers, of which `unit` make 1: on a page they take half the bytes."""
+    sentences = [
+        sentence | {kind: (np.array(sentence[kind]) * _UNIT).round().astype(int).tolist() for kind in KINDS}
+        for sentence in content["sentences"]
+    ]
+    return content | {"unit": _UNIT, "sentences": sentences}
+
+
+def of_text(
+    run: Path, text: Path, count: int, longest: int, figures: dict[str, dict[str, Any]], weights: Path | None = None
+) -> Attention:
+    """Translate the sentences of the figures and some of a text, and return the weights of all heads.
+
+    text: one sentence a line, of which `count` are taken at equal distances, from those with up to `longest` tokens.
+    figures: by name, the text and the words. weights: the run's average if None.
+    """
+    from transformer.translation.translator import open_translator
+
+    translator = open_translator(run, weights)
+    lines = list(read_lines(text))
+    lengths = {number: len(ids) for number, ids in enumerate(translator.encode(lines)) if len(ids) > 1}  # 1: blank
+    short = [number for number, length in lengths.items() if length <= longest]
+    if not short:
+        short = sorted(sorted(lengths, key=lengths.__getitem__)[:count])
+        no = f"no sentence of at most {longest} tokens (attention.longest)"
+        logger.warning("%s: %s: the shortest are shown", text, no)
+    sentences = []
+    for shown in dict.fromkeys(entry["text"] for entry in figures.values()):  # figures of one sentence share it
+        own = {name: entry for name, entry in figures.items() if entry["text"] == shown}
+        title = " and ".join(name.replace("figure", "Figure ") for name in own)
+        sentences.append({"title": title, "text": shown, "figures": own})
+    sentences += [
+        {"title": f"Sentence {number + 1} of {text.name}", "text": lines[number], "figures": {}}
+        for number in draw(short, len(short), count)
+    ]
+    if not sentences:
+        raise InputError(f"{text}: expected a sentence, found blank lines")
+    texts = [sentence["text"] for sentence in sentences]
+    return described(translator, zip(sentences, texts, translator.translate(texts), strict=True))
+
+
+def of_sentence(run: Path, sentence: str, target: str | None = None, weights: Path | None = None) -> Attention:
+    """Return the weights of all heads in a sentence and its translation; the run's own translation if None."""
+    from transformer.translation.translator import open_translator
+
+    about = {"title": sentence, "figures": {}}
+    return described(open_translator(run, weights), [(about, sentence, target)])
+
+
+def described(translator: "Translator", sentences: Iterable[tuple[dict, str, "str | Translation | None"]]) -> Attention:
+    """Return the weights in sentences and their translations, each with what is said about it, and the model's size.
+
+    Raises InputError if a weight is no finite number.
+    """
+    pairs, experiment = [], translator.experiment
+    for about, source, target in sentences:
+        pair = translator.attention(source, target)._asdict()
+        if not all(np.isfinite(pair[kind]).all() for kind in KINDS):
+            raise InputError("attention: expected finite weights, found others")
+        pairs.append(about | pair | {kind: _short(pair[kind].tolist()) for kind in KINDS})
+    sizes = {"layers": experiment.model.N, "heads": experiment.model.h}
+    return {"run": run_name(asdict(experiment)), "label": experiment.label, **sizes, "sentences": pairs}
+
+
+def _short(values: list | float) -> list | float:
+    """Round nested lists of numbers. Most are zero: they are written as 0, which is shorter than 0.0 on a page."""
+    return [_short(value) for value in values] if isinstance(values, list) else round(values, 3) or 0

@@ -1,0 +1,120 @@
+"""A trained run under analysis: it translates and predicts the dev set."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from transformer.config.experiment import POSITIONS
+from transformer.data.corpus import TOKEN, TokenArray
+from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
+from transformer.evaluation.scores import bleu_draws, describe, limits
+from transformer.layout import Data, Run
+from transformer.model.seq2seq import Seq2Seq
+from transformer.storage.files import InputError, draw, read_pairs, require_file, sha256
+from transformer.training.batches import ParallelText, plan_batches
+from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
+from transformer.translation.translator import Translator, open_translator
+
+_BATCH = 4 * POSITIONS  # tokens on a side that are decoded together under teacher forcing; changes speed only
+
+
+class _Predictions(NamedTuple):
+    """A model's predictions of all target tokens, each made from the true tokens before it: arrays [tokens]."""
+
+    losses: np.ndarray  # -log p of the true token, in nats, unsmoothed
+    confidence: np.ndarray  # p of the most probable token
+    correct: np.ndarray  # 1 if that is the true token, else 0
+
+    @property
+    def perplexity(self) -> float:
+        """Return the perplexity per subword, as Table 3 has it."""
+        return perplexity(float(self.losses.mean()))
+
+
+@dataclass(frozen=True)
+class EvaluatedRun:
+    """A trained run with its average, and sentence pairs of raw text."""
+
+    folder: Run
+    data: Data | None  # the encoded training text, if the analysis reads it
+    header: dict[str, Any]  # `OfRun`, and the language
+    translator: Translator
+    sources: list[str]
+    references: list[str]
+
+    @cached_property
+    def text(self) -> ParallelText:
+        """Encode the pairs as the dev set of a training: both sides end in EOS."""
+        target = [self.translator.target.tokenize(line) for line in self.references]
+        sides = self.translator.encode(self.sources), self.translator.vocabulary.encode(target)
+        arrays = (TokenArray(np.concatenate(ids).astype(TOKEN), np.cumsum([0, *map(len, ids)])) for ids in sides)
+        return ParallelText(*arrays)
+
+    @torch.inference_mode()
+    def predict(self, model: Seq2Seq | None = None) -> _Predictions:
+        """Predict the target tokens of `text`, in their order (§3.1). model: another one, in evaluation mode."""
+        model, text = model or self.translator.model, self.text
+        device, offsets = model.device, text.target.offsets
+        columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
+        weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK
+        for indices in plan_batches(0, 0, text.lengths, (_BATCH, _BATCH)):
+            batch = text.batch(indices, device)
+            places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
+            output, parts = model(batch.source, batch.target), []
+            for x, label in zip(output.split(chunk), batch.labels.split(chunk), strict=True):
+                logits = x @ weight.T  # few of the [n, V] logits exist at once
+                log_total = logits.logsumexp(dim=1)
+                best = logits.max(dim=1)
+                loss = log_total - logits.gather(1, label[:, None])[:, 0]
+                parts.append(torch.stack([loss, (best.values - log_total).exp(), best.indices == label]))
+            columns[:, places] = torch.cat(parts, dim=1).double().cpu()
+        return _Predictions(*columns.numpy())
+
+    def score(self, translator: Translator | None = None, **search: float) -> dict[str, Any]:
+        """Translate the sources, and return the `bleu`. translator: another one. search: another beam or alpha."""
+        hypotheses = [best.text for best in (translator or self.translator).translate(self.sources, **search)]
+        return self.bleu(hypotheses, self.references)
+
+    def bleu(self, hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+        """Return the paper's BLEU of plain text in the target language, as in `BleuAndLength`.
+
+        Raises InputError if no reference has a word.
+        """
+        language = self.header["language"]
+        words = paper_tokens(hypotheses, language), paper_reference(references, language)
+        written, expected = (sum(len(line.split()) for line in side) for side in words)
+        if not expected:
+            raise InputError(f"BLEU: expected words in the references, found {len(references)} blank lines")
+        resampled = bleu_draws(*words)
+        low, high = limits(resampled)
+        bleu = measure(token_bleu(), *words)["score"]
+        return {"bleu": bleu, "low": low, "high": high, "draws": resampled, "length_ratio": written / expected}
+
+
+def open_run(folder: Path, source: Path, target: Path, sentences: int, data: Path | None = None) -> EvaluatedRun:
+    """Open the run and up to `sentences` pairs of the raw dev set, `source` and `target`, drawn at equal distances.
+
+    data: the folder with the encoded training text. A pair with a blank side is left out. Raises InputError if the two
+    files differ in length, if the weights are another training's, and on a pair that is longer than the model allows.
+    """
+    require_file(target)
+    origin = describe(folder, None)
+    numbered = enumerate(read_pairs(source, target), start=1)
+    pairs = [(number, pair) for number, pair in numbered if all(map(str.strip, pair))]
+    if not pairs:
+        raise InputError(f"{source} and {target}: expected pairs of sentences, found blank lines")
+    numbers, drawn = zip(*draw(pairs, len(pairs), sentences), strict=True)
+    translator = open_translator(folder)
+    header = {"run": origin, "language": translator.experiment.target, "sentences": len(drawn)}
+    header |= {"target_sha256": sha256(target)}
+    sides = map(list, zip(*drawn, strict=True))
+    run = EvaluatedRun(Run(folder), None if data is None else Data(data), header, translator, *sides)
+    for path, lengths, most in zip((source, target), run.text.lengths, (translator.longest, POSITIONS), strict=True):
+        if (longest := lengths.max()) > most:
+            line = numbers[lengths.argmax()]
+            raise InputError(f"{path}, line {line}: expected {most} subwords at most, found {longest}")
+    return run
