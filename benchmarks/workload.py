@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 from msgspec import structs
 
-from transformer.config.experiment import EOS, UNK, Experiment, load, resolve
-from transformer.config.scales import PARSER, RunName, at, parts
+from transformer.config.experiment import EOS, UNK, Experiment, load
+from transformer.config.scales import PARSER, RunName, ScaleSettings
+from transformer.config.settings import accept
 from transformer.data.corpus import Subwords, TokenArray
 from transformer.layout import Data
 from transformer.storage.reading import read_yaml
@@ -46,9 +47,9 @@ def of_run(run: Path, data: Path) -> Workload:
 
 def of_paper(model: str, pairs: int) -> Workload:
     """Set up a model of Table 3 or 5 for English-German, or the parser's, on `pairs` whose tokens mean nothing."""
-    config = at(read_yaml(CONFIG), "paper")
+    scale = ScaleSettings(accept(read_yaml(CONFIG)), "paper")
     run = RunName("supervised" if model == PARSER else "en-de", model, 1)
-    experiment = resolve(parts(config, run) | {"label": "random sentences"})
+    experiment = structs.replace(scale.experiment(run), label="random sentences")
     text, dev = (random_text(seed, size, experiment.model.output_rows) for seed, size in ((1, pairs), (2, 100)))
     return Workload(unending(experiment), text, dev, None, f"paper-{model}")
 

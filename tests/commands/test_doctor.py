@@ -16,6 +16,7 @@ from transformer import cli
 from transformer.commands import doctor
 from transformer.commands.plan import LINE
 from transformer.config import settings
+from transformer.config.schema import Bytes, Download
 from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +97,7 @@ def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path
     Path("results/demo/other").write_bytes(bytes(7000))
     Path("resources/downloads/training-giga-fren.tar").touch()
     Path("resources/corpora/newstest2013.fr").touch()
-    archive = config["downloads"]["training-giga-fren.tar"]["size"]
+    archive = config.downloads["training-giga-fren.tar"].size
     assert whole - sum(doctor._needed_space(config).values()) == 5000 + archive + 3000 * LINE
 
 
@@ -108,10 +109,10 @@ def test_downloads_from_servers(monkeypatch):
     with serving() as server:
         server.script = {"/a": [status(200)], "/gone": [status(404)] * 2, "/slow": [lambda _: server.over.wait()]}
         good, gone, slow = (f"{server.address}/{name}" for name in ("a", "gone", "slow"))
-        assert doctor._refusal({"urls": [gone], "alternatives": [{"urls": [good]}]}, "") is None
-        assert doctor._refusal({"urls": [gone]}, "") == f"{gone}: HTTP 404 Not Found"
-        assert "timed out" in doctor._refusal({"urls": [slow]}, "").lower()
-    assert "refused" in doctor._refusal({"urls": ["http://127.0.0.1:9/a"]}, "")
+        assert doctor._refusal(Download(urls=[gone], alternatives=[Bytes(urls=[good])]), "") is None
+        assert doctor._refusal(Download(urls=[gone]), "") == f"{gone}: HTTP 404 Not Found"
+        assert "timed out" in doctor._refusal(Download(urls=[slow]), "").lower()
+    assert "refused" in doctor._refusal(Download(urls=["http://127.0.0.1:9/a"]), "")
 
 
 def test_what_a_scale_needs(project: Path):
@@ -120,7 +121,8 @@ def test_what_a_scale_needs(project: Path):
     doctor.RESOURCES.download("gum.tar.gz").parent.mkdir(parents=True)
     doctor.RESOURCES.download("gum.tar.gz").write_bytes(b"here")
     assert missing.keys() - doctor._missing_downloads(config) == {"gum.tar.gz"}
-    assert levels(doctor._check_downloads(config | {"mirror": "nowhere"})) == ["error"] * 9
+    config = settings.read([], ["scale=multi30k", "mirror=nowhere"])
+    assert levels(doctor._check_downloads(config)) == ["error"] * 9
 
 
 # Slurm, without a cluster: tests/cluster has a real one.

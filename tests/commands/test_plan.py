@@ -162,8 +162,8 @@ def test_a_run_keeps_what_is_written(tmp_path):
 
 def test_lines_are_those_of_the_tasks():
     """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
-    config = read([], ["scale=paper"])
-    tasks = config["scales"]["paper"]["tasks"]
+    config = read([], [])
+    tasks = config.scales["paper"].tasks
     assert [plan._training_lines(config, tasks[name]) for name in ("en-de", "en-fr")] == [4_520_620, 40_842_333]
     assert 270_769 < plan._corpus_lines(config, "news-commentary-v13.de-en") < 4 * 270_769
 

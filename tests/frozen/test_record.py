@@ -17,9 +17,8 @@ from support.mirror import mirrored
 from support.project import ROOT, copy_project, rules_of, snakemake, transformer
 
 from transformer.commands.results import OF_SCALE
-from transformer.config.scales import all_runs
 from transformer.config.settings import read
-from transformer.pipeline.scale import Pipeline, names
+from transformer.pipeline.scale import Pipeline
 from transformer.storage.files import sha256
 
 RECORD = Path("results/record/multi30k")
@@ -138,7 +137,7 @@ def test_every_run_is_in_the_tables():
     """The record's configuration names the seeds of all runs that are there."""
     pipeline = Pipeline(read([str(ROOT / RECORD / "config.yaml")], []))
     there = {"/".join(path.parts[-4:-1]) for path in (ROOT / RECORD).glob("runs/*/*/*/run.json")}
-    assert set(names(all_runs(pipeline.config))) == there
+    assert set(map(str, pipeline.all_runs())) == there
 
 
 @pytest.mark.slow

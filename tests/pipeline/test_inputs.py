@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec import to_builtins
 
 from transformer.config import settings
-from transformer.config.scales import all_runs
 from transformer.layout import Run
 from transformer.pipeline.inputs import Inputs, untracked
 from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
@@ -39,13 +39,13 @@ def test_a_training_set_is_its_corpora_in_their_order():
 def test_downloads_and_their_members_are_named_to_the_jobs():
     """With other archives that have the same members; one archive is known by its MD5; a test set is in SGML."""
     ask = asked("mirror=m")
-    entries = ask.config["downloads"]
+    entries = ask.config.downloads
     for file, key in (("training-parallel-europarl-v7.tgz", "sha256"), ("wmt14-test-filtered.tgz", "md5")):
         entry, options = entries[file], ask.fetch_options(SimpleNamespace(file=file))
-        assert options[:2] == ["--url", entry["urls"][0]]
-        assert options[options.index(f"--{key}") + 1] == entry[key] == ask.checksum(SimpleNamespace(file=file))
+        assert options[:2] == ["--url", entry.urls[0]]
+        assert options[options.index(f"--{key}") + 1] == getattr(entry, key) == ask.checksum(SimpleNamespace(file=file))
         others = [json.loads(options[place + 1]) for place, option in enumerate(options) if option == "--or"]
-        assert others == entry.get("alternatives", [])
+        assert others == [{key: v for key, v in to_builtins(other).items() if v} for other in entry.alternatives or []]
         assert options[-2:] == ["--mirror", "m"]
     text = ask.unpack_options(SimpleNamespace(corpus="newstest2014.de-en", language="de"))
     assert text == {"format": "sgm", "member": "dev/newstest2014-deen-ref.de.sgm", "lines": 3003}
@@ -61,8 +61,7 @@ def test_parts_of_treebanks_and_of_the_grammar():
 def test_phrases_and_silver_trees_are_for_training():
     parser = wildcards(task="semi-supervised", split="train")
     mix = asked().mix_options
-    task = asked().task(parser)
-    assert mix(parser) == {"drawn": task.get("phrases", 0), "repeat": task["silver"]["repeat"]}
+    assert mix(parser) == {"drawn": 0, "repeat": 5}
     assert mix(wildcards(task="semi-supervised", split="dev")) == {"drawn": 0, "repeat": 1}
 
 
@@ -77,21 +76,21 @@ def test_weights_and_search_of_translations():
     assert ask.weights(wildcards(suffix=".beam-1")).name == "average.safetensors"
     assert json.loads(ask.search(wildcards(suffix=".alpha-0"))) == {"alpha": 0.0}
     tiny = ask.decoding(wildcards(scale="multi30k-tiny"))
-    assert tiny == ask.config["decoding"] | {"beam": 5, "alpha": 1.33}
+    assert tiny == to_builtins(ask.config.decoding) | {"beam": 5, "alpha": 1.33}
 
 
 def test_text_is_prepared_as_scale_and_task_say():
     """At paper scale as the authors did: no punctuation is normalised; English-French has about 36 million pairs."""
     ask = asked()
-    common = ask.config["preparation"]
+    common = to_builtins(ask.config.preparation)
     own = {"normalize_punctuation": False, "max_piece_length": 512}
     assert ask.preparation(wildcards()) == common | own
     french = ask.preparation(wildcards(task="en-fr"))
     assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
-    assert ask.prepared("max_words")(wildcards(task="supervised")) == common["max_words"]
+    assert ask.preparation(wildcards(task="supervised"))["max_words"] == common["max_words"]
     sentences = common["vocabulary_sentences"]
     assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000, "sentences": sentences, "longest": 512}
-    assert "longest" not in ask.vocabulary_options(wildcards(scale="demo"))
+    assert ask.vocabulary_options(wildcards(scale="demo"))["longest"] is None
 
 
 def test_what_will_be_translated_is_measured_before_training():
@@ -123,7 +122,7 @@ def test_beam_and_alpha_are_tried_where_the_scale_names_some():
 
 def test_every_run_of_a_table_is_trained_once():
     pipeline = Pipeline(settings.read([], ["scale=multi30k"]))
-    runs = all_runs(pipeline.config)
+    runs = pipeline.all_runs()
     assert len(runs) == len(set(runs)) == 40
     assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
 
@@ -150,15 +149,13 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     ],
 )
 def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why):
-    config = settings.read([], [])
-    less = Pipeline(config | {"base": config["base"] | base})
+    less = Pipeline(settings.read([], [f"base={json.dumps(base)}"]))
     assert set(FIGURES) - set(made(less, FIGURES)) == {figure}
     assert obstacles(less)[figure] == why
 
 
 def test_a_row_says_what_it_has_at_its_scale():
-    config = settings.read([], ["scale=multi30k"])
-    rows = config["experiments"] | {"mine": {"h": 2}}
-    values = Pipeline(config | {"experiments": rows}).values(["N-2", "dropout-0.2", "mine"])
+    config = settings.read([], ["scale=multi30k", "experiments={mine: {h: 2}}"])
+    values = Pipeline(config).values(["N-2", "dropout-0.2", "mine"])
     assert values.pop("base").startswith("N=3, d_model=128, d_ff=512, h=8,")
     assert values == {"N-2": "N=1", "dropout-0.2": "P_drop=0.5", "mine": "h=2 (d_k and d_v as in base)"}

@@ -36,6 +36,6 @@ def test_the_schema_for_editors_takes_what_the_pipeline_takes():
 def test_configuration_that_is_deployed_is_accepted():
     """Deploying copies config/ and names its config.yaml, which is laid over the project's."""
     deployed = yaml.safe_load((ROOT / "config/config.yaml").read_text("utf-8"))
-    config = settings.completed(ROOT / "config.yaml", deployed)
-    settings.accept(config)
-    assert config == yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+    content = settings.completed(ROOT / "config.yaml", deployed)
+    settings.accept(content)
+    assert content == yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))

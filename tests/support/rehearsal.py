@@ -15,10 +15,11 @@ import yaml
 from support.archives import about, packed, plain, sgm, zipped
 from support.mirror import CONFIG, mirrored
 from support.project import copy_project, penn
-from transformer.config import scales
+from transformer.config.scales import ScaleSettings
+from transformer.config.settings import accept
 from transformer.data.grammar import take
 
-PAPER = scales.at(CONFIG, "paper")
+PAPER = ScaleSettings(accept(CONFIG), "paper")
 LINES = 300  # of a corpus
 FILTERED = 250  # of a test set's shorter edition
 TREES = 10  # of a section of the treebank
@@ -67,7 +68,7 @@ def write_download(mirror: Path, name: str, members: dict[str, bytes]) -> dict:
 
 def corpora() -> dict[str, dict]:
     """Return the corpora that the scale has from archives, in its order."""
-    names = [name for task in PAPER["scales"]["paper"]["tasks"].values() for name, _ in scales.files_of(task)]
+    names = [name for task in PAPER.entry.tasks.values() for name, _ in task.files()]
     return {name: CONFIG["corpora"][name] for name in dict.fromkeys(names)}
 
 

@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from support import browsing
 from support.project import copy_project, snakemake, transformer
 from support.tools import typeset
 
 from transformer.config import settings
-from transformer.config.experiment import resolve, save
-from transformer.config.scales import RunName, parts
+from transformer.config.experiment import save
+from transformer.config.scales import RunName, ScaleSettings
 from transformer.layout import Data, Run
 from transformer.pipeline.registry import FIGURES, TABLES
 from transformer.process import StopSignals
@@ -21,7 +22,7 @@ from transformer.training.loop import train_and_publish
 
 pytestmark = pytest.mark.slow
 CONFIG = settings.read([], [])
-ROWS = CONFIG["scales"]["demo"]["rows"]
+ROWS = CONFIG.scales["demo"].rows
 
 
 @pytest.fixture(scope="module")
@@ -56,21 +57,21 @@ def test_translators_learn(demo):
 
 def test_table_3_has_all_rows_and_those_of_the_demo_have_learned(demo):
     rows, markdown = read_table(demo, "table3")
-    assert {row["experiment"] for row in rows} == CONFIG["experiments"].keys()
+    assert {row["experiment"] for row in rows} == CONFIG.experiments.keys()
     bleu = {row["experiment"]: float(row["bleu"]) for row in rows if row["bleu"]}
-    assert bleu.keys() == set(ROWS) & CONFIG["experiments"].keys()
+    assert bleu.keys() == set(ROWS) & CONFIG.experiments.keys()
     assert all(value > 0.7 * bleu["base"] > 63 for value in bleu.values())
     assert all(row["p"] for row in rows if row["experiment"] in bleu.keys() - {"base"})  # base has several seeds
     for shown in ("grammar-dev", "4.92", "learned-positions", "Base here: N="):
         assert shown in markdown
 
 
-@pytest.mark.parametrize("row", [row for row in [*CONFIG["experiments"], *CONFIG["claims"]] if row not in ROWS])
+@pytest.mark.parametrize("row", [row for row in [*CONFIG.experiments, *CONFIG.claims] if row not in ROWS])
 def test_every_other_row_of_tables_3_and_5_can_be_trained(demo, tmp_path, on_the_processor, row):
-    entries = parts(CONFIG, RunName("en-de", row, 1))
-    entries["rows"].append({"steps": 3, "checkpoint_every": 1, "averaged_checkpoints": 2})
+    experiment = ScaleSettings(CONFIG).experiment(RunName("en-de", row, 1))
+    short = structs.replace(experiment.training, steps=3, checkpoint_every=1, averaged_checkpoints=2)
     run = Run(tmp_path)
-    save(resolve(entries), run.experiment)
+    save(structs.replace(experiment, training=short), run.experiment)
     train_and_publish(run, Data(demo / "results/demo/data/en-de"), 1, None, StopSignals())
     assert math.isfinite(json.loads(run.record.read_text())["dev_perplexity"])
     assert run.average.exists()

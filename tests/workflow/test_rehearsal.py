@@ -10,7 +10,6 @@ import yaml
 from support.project import copy_project, snakemake
 from support.rehearsal import FILTERED, FOREIGN, LINES, LOST, PAPER, make_rehearsal, write_treebank
 
-from transformer.config.scales import all_runs, downloads_of, parsing_of, tasks_of
 from transformer.pipeline.registry import FIGURES, TABLES
 
 SMALL = ["--configfile", "rehearsal.yaml", "made.yaml"]
@@ -40,14 +39,14 @@ def blank(row: dict[str, str], *columns: str) -> list[str]:
 
 def test_no_training_waits_for_what_only_scores_need(tmp_path):
     """Nor for its download: at full size, where all rows are resolved, too."""
-    targets = [f"results/paper/runs/{run.task}/{run.experiment}/{run.seed}/run.json" for run in all_runs(PAPER)]
+    targets = [f"results/paper/runs/{run.task}/{run.experiment}/{run.seed}/run.json" for run in PAPER.all_runs()]
     write_treebank(copy_project(tmp_path))
     result = snakemake(tmp_path, "--dry-run", "--config", "scale=paper", "--", *targets)
     assert result.returncode == 0, result.stdout + result.stderr
-    texts = {name for task in tasks_of(PAPER).values() for name in (*task["train"], task["dev"])}
-    texts |= {name for task in parsing_of(PAPER)["tasks"].values() for name in task.get("silver", {}).get("text", [])}
-    files = [file for name in texts for file in PAPER["corpora"][name].get("files", {}).values()]
-    assert set(re.findall(r"output: resources/downloads/(\S+)", result.stdout)) == set(downloads_of(files))
+    texts = {name for task in PAPER.tasks.values() for name in (*task.learned_from(), task.dev)}
+    files = [file for name in texts for file in PAPER.config.corpora[name].sources().values()]
+    needed = {file.download for file in files if file.download}
+    assert set(re.findall(r"output: resources/downloads/(\S+)", result.stdout)) == needed
     assert not re.search(r"newstest2014|rule (translate|score|analyse):", result.stdout)
 
 
@@ -79,7 +78,7 @@ class TestResults:
     def test_table_3_has_tests(self, results, project):
         found = {row["experiment"]: row for row in rows(results, "table3")}
         trained = yaml.safe_load((project / "rehearsal.yaml").read_text("utf-8"))["scales"]["paper"]["rows"]
-        assert found.keys() == {*trained} & PAPER["experiments"].keys()
+        assert found.keys() == {*trained} & PAPER.config.experiments.keys()
         for name, row in found.items():
             assert not blank(row, "perplexity", "bleu", "sacrebleu", "low", "high", "parameters", "from_paper")
             assert name == "base" or not blank(row, "difference", "difference_low", "p", "here")
@@ -96,7 +95,7 @@ class TestResults:
         found = [row for row in rows(results, "table5") if row["verdict"] != "not run"]
         assert not [row for row in found if blank(row, "value", "low", "high", "p") or row["verdict"] == "no verdict"]
         compared = " ".join(row["compared"] for row in found)
-        averaged = [f"`base`, {PAPER['base']['averaged_checkpoints']}", "`big`, 20"]
+        averaged = [f"`base`, {PAPER.config.base.averaged_checkpoints}", "`big`, 20"]
         for name in (*averaged, "2 × the longest", "3 × the longest", "`additive`", "heads masked", "beam 20"):
             assert name in compared
         assert "BLEU, α 0.6" in (results / "tables/table5.md").read_text("utf-8")

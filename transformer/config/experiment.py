@@ -143,7 +143,10 @@ class Preparation(Section):
     decapitalize: Annotated[bool, described("Whether the first letter of each sentence is written small.")] = False
     # Not in older files:
     lowercase: Annotated[bool, described("Whether all text is in lower case.")] = False
-    max_piece_length: Annotated[int, Meta(ge=2, le=512), described("Maximum number of characters of a subword.")] = 16
+    max_piece_length: Annotated[
+        Annotated[int, Meta(ge=2, le=512)] | None,
+        described("Maximum number of characters of a subword; if not given, SentencePiece's 16."),
+    ] = None
     tokenizer: Annotated[
         Literal["moses", "none"] | None,
         described("Who cuts words; `none` gives raw text to SentencePiece. If not given, the language decides."),

@@ -7,13 +7,16 @@ from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, to_builtins
+
 from transformer.config.experiment import POSITIONS
-from transformer.config.scales import PARSER, RunName, at, parts, preparation_of, source_of
+from transformer.config.scales import PARSER, RunName
+from transformer.config.schema import Config, File, ParsingTask, TranslationTask
 from transformer.evaluation.analyses import ANALYSES
-from transformer.layout import Data, Run
+from transformer.layout import RESOURCES, Data, Run
 from transformer.pipeline import registry
 from transformer.pipeline.registry import FIGURES, SEARCHES, TABLES
-from transformer.pipeline.scale import RESOURCES, Pipeline
+from transformer.pipeline.scale import Pipeline
 
 Paths = list[Path]
 _Options = list[str | int | float | Path]
@@ -26,12 +29,12 @@ _Wildcards = Any  # of a job: scale, task, experiment, seed, split ... as attrib
 class Inputs:
     """The questions of the rules to one configuration."""
 
-    def __init__(self, config: dict, project: str = ""):
-        """Take a checked configuration, and the project's folder where that is not the working folder."""
+    def __init__(self, config: Config, project: str = ""):
+        """Take a configuration, and the project's folder where that is not the working folder."""
         self.config, self.project = config, project
-        self.at = cache(lambda scale: Pipeline(at(config, scale), project))
+        self.at = cache(lambda scale: Pipeline(config, scale, project))
 
-    def task(self, wildcards: _Wildcards) -> dict:
+    def task(self, wildcards: _Wildcards) -> TranslationTask | ParsingTask:
         return self.at(wildcards.scale).tasks[wildcards.task]
 
     def data(self, wildcards: _Wildcards) -> Data:
@@ -42,12 +45,12 @@ class Inputs:
 
     def names_of_tasks(self, parsing: bool) -> list[str]:
         """Return the tasks of all scales that translate, or that parse."""
-        scales = [self.at(scale) for scale in self.config["scales"]]
-        return sorted({name for scale in scales for name in (scale.parsing if parsing else scale.entry["tasks"])})
+        scales = [self.at(scale) for scale in self.config.scales]
+        return sorted({name for scale in scales for name, task in scale.tasks.items() if task.parses == parsing})
 
     def corpora(self, kind: str) -> list[str]:
         """Return the corpora with an entry of this kind: files, grammar or treebank."""
-        return [name for name, corpus in self.config["corpora"].items() if kind in corpus]
+        return [name for name, corpus in self.config.corpora.items() if getattr(corpus, kind)]
 
     def code(self, *names: str) -> Paths:
         """Return the code in these modules and packages, on which results depend. Raises FileNotFoundError."""
@@ -62,69 +65,71 @@ class Inputs:
     # ------------------------------------------------------------------ fetch and unpack (§5.1)
 
     def checksum(self, wildcards: _Wildcards) -> str:
-        download = self.config["downloads"][wildcards.file]
-        return download.get("sha256", download.get("md5", ""))
+        download = self.config.downloads[wildcards.file]
+        return download.sha256 or download.md5 or ""
 
     def fetch_options(self, wildcards: _Wildcards) -> _Options:
         """Return the options of `fetch`: another address gives the same bytes."""
-        download = self.config["downloads"][wildcards.file]
-        options = [word for url in download["urls"] for word in ("--url", url)]
+        download = self.config.downloads[wildcards.file]
+        options = [word for url in download.urls for word in ("--url", url)]
         for key, value in _given(download, "sha256", "md5", "size").items():
             options += [f"--{key}", value]
-        options += [word for other in download.get("alternatives", []) for word in ("--or", json.dumps(other))]
-        return [*options, *(["--mirror", self.config["mirror"]] if self.config["mirror"] else [])]
+        for other in download.alternatives or []:
+            options += ["--or", json.dumps(_given(other, "urls", "sha256", "md5", "size"))]
+        return [*options, *(["--mirror", self.config.mirror] if self.config.mirror else [])]
 
-    def file(self, wildcards: _Wildcards) -> dict:
-        return self.config["corpora"][wildcards.corpus]["files"][wildcards.language]
+    def file(self, wildcards: _Wildcards) -> File:
+        return self.config.corpora[wildcards.corpus].files[wildcards.language]
 
     def archive(self, wildcards: _Wildcards) -> str:
-        return source_of(self.file(wildcards))
+        return self.file(wildcards).file
 
     def unpack_options(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the format of a text, its place in the archive, and its number of lines, if they are known."""
-        entry, corpus = self.file(wildcards), self.config["corpora"][wildcards.corpus]
-        return {"format": entry.get("format", "text")} | _given(entry, "member") | _given(corpus, "lines")
+        file, corpus = self.file(wildcards), self.config.corpora[wildcards.corpus]
+        return {"format": file.format or "text"} | _given(file, "member") | _given(corpus, "lines")
 
     def slice_of_grammar(self, wildcards: _Wildcards) -> list[int]:
         """Return the seed of the demo grammar, the number of sentences to skip, and the number to take."""
-        grammar = self.config["corpora"][wildcards.corpus]["grammar"]
-        return [grammar[key] for key in ("seed", "skip", "take")]
+        grammar = self.config.corpora[wildcards.corpus].grammar
+        return [grammar.seed, grammar.skip, grammar.take]
 
     # ------------------------------------------------------------------ treebanks (§6.3)
 
     def treebank(self, wildcards: _Wildcards) -> str | list[str]:
         """Return the file of a treebank; of the Penn Treebank the files that are there: its reader names the others."""
-        treebank = self.config["corpora"][wildcards.corpus]["treebank"]
-        if "sections" in treebank:
-            return sorted(map(str, Path(treebank["path"]).rglob("*.mrg")))
-        return source_of(treebank)
+        treebank = self.config.corpora[wildcards.corpus].treebank
+        return sorted(map(str, Path(treebank.path).rglob("*.mrg"))) if treebank.sections else treebank.file
 
     def treebank_options(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the path of a treebank, the part of it that the corpus has, and what is known of its trees."""
-        corpus = self.config["corpora"][wildcards.corpus]
-        treebank = corpus["treebank"]
-        known = _given(treebank, "sections", "split", "sha256") | _given(corpus, "lines")
-        return {"path": source_of(treebank)} | known
+        corpus = self.config.corpora[wildcards.corpus]
+        known = _given(corpus.treebank, "sections", "split", "sha256") | _given(corpus, "lines")
+        return {"path": corpus.treebank.file} | known
 
     def silver(self, wildcards: _Wildcards) -> list[Path | str]:
         """Return the trees made by a parser that a training split adds to the treebank's, if any."""
-        silver = self.task(wildcards).get("silver")
+        silver = self.task(wildcards).silver
         if silver is None or wildcards.split != "train":
             return []
-        return [silver.get("path", self.data(wildcards).silver)]
+        return [silver.path or self.data(wildcards).silver]
 
     def mix_options(self, wildcards: _Wildcards) -> dict[str, int]:
         """Return how many phrases a split adds to its treebanks, and how many copies of these go with silver trees."""
         task = self.task(wildcards)
-        drawn = task.get("phrases", 0) if wildcards.split == "train" else 0
-        return {"drawn": drawn, "repeat": task["silver"]["repeat"] if self.silver(wildcards) else 1}
+        drawn = (task.phrases or 0) if wildcards.split == "train" else 0
+        return {"drawn": drawn, "repeat": task.silver.repeat if self.silver(wildcards) else 1}
 
     def silver_files(self, wildcards: _Wildcards) -> registry.Files:
         """Return the sources of a task's silver trees: the files of a run, that with the first seed, and plain text."""
-        scale, silver = self.at(wildcards.scale), self.task(wildcards)["silver"]
-        run = scale.files.run(silver["parser"], PARSER, scale.entry["parsing"]["seeds"][0])
-        text = [RESOURCES.corpus(name, "en") for name in silver["text"]]
+        scale, silver = self.at(wildcards.scale), self.task(wildcards).silver
+        run = scale.files.run(silver.parser, PARSER, scale.entry.parsing.seeds[0])
+        text = [RESOURCES.corpus(name, "en") for name in silver.text]
         return {"run": [run.experiment, run.vocabulary, run.average], "decoding": run.decoding, "text": text}
+
+    def silver_decoding(self, wildcards: _Wildcards) -> str:
+        """Return as JSON how a parser searches for the trees that another one learns from."""
+        return json.dumps(to_builtins(self.config.parsing.silver))
 
     # ------------------------------------------------------------------ preparation (§5.1)
 
@@ -141,25 +146,21 @@ class Inputs:
         return [self.data(wildcards).tokens("test", "source")] if wildcards.split == "test" else []
 
     def languages(self, wildcards: _Wildcards) -> list[str]:
-        return [self.task(wildcards)[side] for side in ("source", "target")]
+        return list(self.task(wildcards).languages)
 
     def preparation(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return how a task's text is prepared."""
-        return preparation_of(at(self.config, wildcards.scale), wildcards.task)
-
-    def prepared(self, key: str) -> Callable[[_Wildcards], int]:
-        """Return an input function: a value of a task's preparation."""
-        return lambda wildcards: self.preparation(wildcards)[key]
+        return to_builtins(self.at(wildcards.scale).preparation(wildcards.task))
 
     def longest(self, wildcards: _Wildcards) -> int:
         """Return the maximum number of subwords of a sentence that can be translated."""
-        return POSITIONS - self.decoding_of(wildcards)["extra_length"]
+        return POSITIONS - self.at(wildcards.scale).section("decoding").extra_length
 
     def subset_files(self, wildcards: _Wildcards) -> dict[str, Path]:
         """Return by name the references of the parts of a test set that are scored on their own."""
         task = self.task(wildcards)
-        corpora = task.get("subsets", {}) if wildcards.split == "test" else {}
-        return {name: RESOURCES.corpus(corpus, task["target"]) for name, corpus in corpora.items()}
+        corpora = (task.subsets or {}) if wildcards.split == "test" else {}
+        return {name: RESOURCES.corpus(corpus, task.target) for name, corpus in corpora.items()}
 
     def subsets(self, wildcards: _Wildcards) -> Paths:
         return list(self.subset_files(wildcards).values())
@@ -170,32 +171,30 @@ class Inputs:
 
     def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
         """Return the sizes of a vocabulary; a parser's symbols come before its subwords."""
-        task, how = self.task(wildcards), self.preparation(wildcards)
-        sizes = {"subwords": task["vocabulary"], "sentences": how["vocabulary_sentences"]} | _given(task, "symbols")
-        return sizes | ({"longest": how["max_piece_length"]} if "max_piece_length" in how else {})
+        scale, task = self.at(wildcards.scale), self.task(wildcards)
+        how = scale.preparation(wildcards.task)
+        sizes = {"subwords": task.vocabulary, "sentences": how.vocabulary_sentences, "longest": how.max_piece_length}
+        return sizes | ({"symbols": task.symbols} if task.parses else {})
 
     # ------------------------------------------------------------------ training, search and scores (§5, §6)
 
+    def experiment(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return the settings of a run."""
+        run = RunName(wildcards.task, wildcards.experiment, int(wildcards.seed))
+        return to_builtins(self.at(wildcards.scale).experiment(run))
+
     def identity(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the settings on which a training's result depends: all but `running`."""
-        return {key: part for key, part in self.parts_of_run(wildcards).items() if key != "running"}
+        return {key: part for key, part in self.experiment(wildcards).items() if key != "running"}
 
     def initial_weights(self, wildcards: _Wildcards) -> list[str]:
         """Return the weights that a training begins with, if any: a file, which may be another run's."""
-        rows = self.parts_of_run(wildcards)["rows"]
-        return [row["initial_weights"] for row in rows if "initial_weights" in row][-1:]
-
-    def parts_of_run(self, run: _Wildcards) -> dict[str, Any]:
-        """Return what config.yaml says of one run."""
-        return parts(at(self.config, run.scale), RunName(run.task, run.experiment, int(run.seed)))
+        initial = self.experiment(wildcards)["training"]["initial_weights"]
+        return [initial] if initial else []
 
     def decoding(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return how a run searches."""
-        return self.config["parsing"]["decoding"] if wildcards.experiment == PARSER else self.decoding_of(wildcards)
-
-    def decoding_of(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return how the scale translates."""
-        return self.config["decoding"] | self.at(wildcards.scale).entry.get("decoding", {})
+        return to_builtins(self.at(wildcards.scale).decoding(wildcards.task))
 
     def weights(self, wildcards: _Wildcards) -> Path:
         run = self.run(wildcards)
@@ -218,6 +217,10 @@ class Inputs:
 
     # ------------------------------------------------------------------ tables, figures, the page
 
+    def table1(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return the sizes of Table 1's layers."""
+        return to_builtins(self.at(wildcards.scale).section("table1"))
+
     def attended(self, wildcards: _Wildcards) -> registry.Files:
         """Return the files of the base model that translates, and the text that it translates."""
         scale = self.at(wildcards.scale)
@@ -227,7 +230,7 @@ class Inputs:
 
     def figure_sentences(self, wildcards: _Wildcards) -> str:
         """Return as JSON the sentences of Figures 3 to 5."""
-        return json.dumps(self.at(wildcards.scale).entry.get("figures", {}))
+        return json.dumps(_given(self.at(wildcards.scale).entry.figures, "figure3", "figure4", "figure5"))
 
     def files_of(self, entries: dict, wildcard: str) -> Callable[[_Wildcards], registry.Files]:
         """Return an input function: the files that a table or figure is made from."""
@@ -259,7 +262,7 @@ class Inputs:
     def samples(self, scale: Pipeline) -> list[Paths]:
         """Return the test set's translations by each task's first base run, with source and reference."""
         translations = []
-        for task in scale.entry["tasks"]:
+        for task in scale.entry.tasks:
             run = next((run for run in self.reported(scale) if run[:2] == (task, "base")), None)
             if run:
                 sides = [path for side in ("source", "target") for path in scale.text(task, "test", side)]
@@ -268,10 +271,10 @@ class Inputs:
 
     def page_params(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return the parameters of the page: what should be there, what cannot be made and why, and prices."""
-        scale, report = self.at(wildcards.scale), self.config["report"]
+        scale, report = self.at(wildcards.scale), self.config.report
         runs = {name: TABLES[name].runs(scale) for name in registry.scored_tables(scale)}
         scores = [scale.run(run).scores(TABLES[name].scores) for name, of_table in runs.items() for run in of_table]
-        prices = {unit: report[key] for unit, key in (("core", "core_hour"), ("GPU", "gpu_hour"))}
+        prices = {"core": report.core_hour, "GPU": report.gpu_hour}
         return {
             "scale": scale.name,
             "title": f"Attention Is All You Need, at scale {scale.name}",
@@ -281,14 +284,14 @@ class Inputs:
             "scores": [str(scale.fixed(path)) for path in dict.fromkeys(scores)],
             "translations": [list(map(str, paths)) for paths in self.samples(scale)],
             "missing": registry.obstacles(scale),
-            "samples": report["samples"],
+            "samples": report.samples,
             "prices": {unit: None if price == "unknown" else price for unit, price in prices.items()},
-            "currency": report["currency"],
+            "currency": report.currency,
         }
 
     def everything(self) -> Paths:
         """Return all tables and figures of the scale that is built, and its page."""
-        scale = self.at(self.config["scale"])
+        scale = self.at(self.config.scale)
         tables = product(registry.made(scale, TABLES), ("csv", "json", "md", "tex", "html"))
         figures = product(registry.made(scale, FIGURES), ("pdf", "svg", "png"))
         return [*starmap(scale.files.table, tables), *starmap(scale.files.figure, figures), scale.files.report]
@@ -302,6 +305,7 @@ def untracked(function: Callable[[_Wildcards], Any]) -> Callable[[_Wildcards, li
     return lambda wildcards, output: function(wildcards)
 
 
-def _given(entry: dict, *keys: str) -> dict[str, Any]:
-    """Return the part of an entry with these keys, as far as it has them."""
-    return {key: entry[key] for key in keys if key in entry}
+def _given(section: Struct | None, *keys: str) -> dict[str, Any]:
+    """Return the part of a section with these keys, as far as they are given."""
+    values = {key: getattr(section, key, None) for key in keys}
+    return {key: to_builtins(value) for key, value in values.items() if value is not None}

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from transformer.config.scales import TABLE_2, WHY, RunName, parser_runs, runs_of, trained_claims
+from transformer.config.scales import TABLE_2, WHY, RunName, set_keys
 from transformer.evaluation.analyses import ANALYSES
-from transformer.layout import Run
-from transformer.pipeline.scale import RESOURCES, Pipeline, names
+from transformer.layout import RESOURCES, Run
+from transformer.pipeline.scale import Pipeline
 
 Files = dict[str, Path | list[Path]]
 
@@ -56,29 +56,29 @@ class _Entry:
     def params(self, pipeline: Pipeline) -> dict[str, Any]:
         """Return the parameters: those of all entries, and its own."""
         labels = {"label": pipeline.label, "dev_label": pipeline.dev_label, "data_of_paper": pipeline.data_of_paper}
-        return labels | {"expected": names(self.runs(pipeline))} | self.own_params(pipeline)
+        return labels | {"expected": list(map(str, self.runs(pipeline)))} | self.own_params(pipeline)
 
 
 # ------------------------------------------------------------------ tables
 
 
 def _runs_of_table_2(pipeline: Pipeline) -> list[RunName]:
-    return runs_of(pipeline.config, pipeline.entry["tasks"], TABLE_2)
+    return pipeline.runs(pipeline.entry.tasks, TABLE_2)
 
 
 def _runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
-    return runs_of(pipeline.config, [pipeline.first_task], pipeline.config["experiments"])
+    return pipeline.runs([pipeline.first_task], pipeline.config.experiments)
 
 
 def _runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
     """Return all rows of Table 3, too: the chance in training is estimated from all."""
-    rows = [*pipeline.config["experiments"], *trained_claims(pipeline.config)]
-    return runs_of(pipeline.config, [pipeline.first_task], rows)
+    rows = [*pipeline.config.experiments, *pipeline.trained_claims]
+    return pipeline.runs([pipeline.first_task], rows)
 
 
 def _table_4_files(pipeline: Pipeline) -> Files:
-    runs = parser_runs(pipeline.config)
-    second = [run for run in runs if "elsewhere" in pipeline.tasks[run.task]]
+    runs = pipeline.parser_runs()
+    second = [run for run in runs if pipeline.parsing[run.task].elsewhere]
     return {
         "constrained": pipeline.of_runs(runs, lambda run: run.scores("test", ".constrained")),
         "dev": pipeline.of_runs(runs, lambda run: run.scores("dev")),
@@ -89,10 +89,10 @@ def _table_4_files(pipeline: Pipeline) -> Files:
 def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
     tasks = pipeline.parsing
     entries = {
-        name: {"training": task["training"], "label": task["label"], "silver": "silver" in task}
+        name: {"training": task.training, "label": task.label, "silver": task.silver is not None}
         for name, task in tasks.items()
     }
-    second = dict.fromkeys(task["elsewhere"] for task in tasks.values() if "elsewhere" in task)
+    second = dict.fromkeys(task.elsewhere for task in tasks.values() if task.elsewhere)
     return {"task": entries, "elsewhere_label": " and ".join(second)}
 
 
@@ -102,7 +102,7 @@ def no_treebank(pipeline: Pipeline) -> str | None:
 
 
 def _stated_runs(pipeline: Pipeline) -> list[RunName]:
-    return _runs_of_table_2(pipeline) + ([] if no_treebank(pipeline) else parser_runs(pipeline.config))
+    return _runs_of_table_2(pipeline) + ([] if no_treebank(pipeline) else pipeline.parser_runs())
 
 
 def _training_files(pipeline: Pipeline) -> Files:
@@ -114,8 +114,8 @@ def _training_files(pipeline: Pipeline) -> Files:
 
 def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any] | None:
     """Return the settings of an analysis at this scale; None if it lacks one, so that the analysis is left out."""
-    fields = msgspec.structs.fields(ANALYSES[analysis].Settings)
-    known = {field.name: pipeline.probes[field.name] for field in fields if field.name in pipeline.probes}
+    fields, given = msgspec.structs.fields(ANALYSES[analysis].Settings), set_keys(pipeline.section("probes"))
+    known = {field.name: given[field.name] for field in fields if field.name in given}
     return known if all(field.name in known for field in fields if field.required) else None
 
 
@@ -130,7 +130,7 @@ def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
 
 def _why_files(pipeline: Pipeline) -> Files:
     """Return the files of the table `why`; of a partial page, another search's translations all or none."""
-    base = runs_of(pipeline.config, [pipeline.first_task], ["base"])
+    base = pipeline.runs([pipeline.first_task], ["base"])
     scored = pipeline.of_runs(base, lambda run: run.scores("test"))
     task = pipeline.tasks[pipeline.first_task]
 
@@ -142,7 +142,7 @@ def _why_files(pipeline: Pipeline) -> Files:
         "score": scored,
         "hyp": beside(lambda run: run.translation("test")),
         "last": beside(lambda run: run.translation("test", ".last")),
-        "ref": RESOURCES.corpus(task["test"], task["target"]),
+        "ref": RESOURCES.corpus(task.test, task.target),
         "dev_score": TABLES["why"].score_files(pipeline),
         "measures": pipeline.paper("measures"),
         "also": beside(lambda run: run.vocabulary) + beside(lambda run: run.experiment),
@@ -184,7 +184,7 @@ TABLES = {  # in the page's order
         "Table 4: parsing",
         "tables.table4:table4",
         paper="table4",
-        runs=lambda pipeline: parser_runs(pipeline.config),
+        runs=lambda pipeline: pipeline.parser_runs(),
         scores="test",
         own_files=_table_4_files,
         own_params=_table_4_params,
@@ -199,8 +199,8 @@ TABLES = {  # in the page's order
         tested=True,
         own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
         own_params=lambda pipeline: {
-            "claims": trained_claims(pipeline.config),
-            "probes": [f"{name}:{run}" for name in ANALYSES for run in names(_analysed_runs(pipeline, name))],
+            "claims": pipeline.trained_claims,
+            "probes": [f"{name}:{run}" for name in ANALYSES for run in _analysed_runs(pipeline, name)],
         },
     ),
     "training": _Entry(
@@ -209,19 +209,19 @@ TABLES = {  # in the page's order
         paper="training",
         own_files=_training_files,
         own_params=lambda pipeline: {
-            "expected": names(_stated_runs(pipeline)),
-            "subwords": {name: task["vocabulary"] for name, task in pipeline.tasks.items()},
+            "expected": list(map(str, _stated_runs(pipeline))),
+            "subwords": {name: task.vocabulary for name, task in pipeline.tasks.items()},
         },
     ),
     "why": _Entry(
         "What each choice is worth",
         "tables.why:why",
         paper="table2",
-        runs=lambda pipeline: runs_of(pipeline.config, [pipeline.first_task], WHY),
+        runs=lambda pipeline: pipeline.runs([pipeline.first_task], WHY),
         scores="dev.last",
         own_files=_why_files,
         own_params=lambda pipeline: {
-            "label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task]['test']}",
+            "label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task].test}",
             "searches": {_name_of_search(suffix): changes for suffix, changes in SEARCHES.items()},
         },
     ),
@@ -257,7 +257,7 @@ def _unknown_attention(pipeline: Pipeline) -> str | None:
 
 def _attention_figure(name: str, title: str) -> _Entry:
     def obstacle(pipeline: Pipeline) -> str | None:
-        if name not in pipeline.entry.get("figures", {}):
+        if getattr(pipeline.entry.figures, name, None) is None:
             return "config.yaml has no sentence for it at this scale"
         return _unknown_attention(pipeline)
 

@@ -32,6 +32,16 @@ class Pipeline(ScaleSettings):
         return self.config.partial
 
     @property
+    def label(self) -> str:
+        """Return the name of the test set in tables."""
+        return self.entry.label
+
+    @property
+    def data_of_paper(self) -> bool:
+        """Return true if scores are compared with the paper's."""
+        return self.entry.data_of_paper
+
+    @property
     def dev_label(self) -> str:
         """Return the name of the dev set in Tables 3 and 5."""
         return f"{self.name}: {self.tasks[self.first_task].dev}"

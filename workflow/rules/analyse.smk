@@ -63,8 +63,8 @@ rule attend:
     params:
         run=subpath(input.weights, parent=True),
         figures=ask.figure_sentences,
-        sentences=lookup("attention/sentences", within=config),
-        longest=lookup("attention/longest", within=config),
+        sentences=CONFIG.attention.sentences,
+        longest=CONFIG.attention.longest,
     shell:
         f"{SCRIPTS}/gpus"
         " {resources.launch} {resources.gpu} {threads} python -m transformer attend"
@@ -86,7 +86,6 @@ rule measure:
     resources:
         mem_mb=memory(2500),
     params:
-        table1=lambda wildcards: config["table1"]
-        | ask.at(wildcards.scale).entry.get("table1", {}),
+        table1=ask.table1,
     script:
         "../scripts/measure.py"

@@ -1,5 +1,4 @@
 # What rules share: the questions to the configuration, the folders, and what jobs may use of a machine.
-import json
 import os
 import shlex
 import shutil
@@ -8,10 +7,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from transformer.config.scales import PARSER, all_runs, experiments_of, training_threads
+from transformer.config.scales import PARSER, training_threads
 from transformer.storage.files import InputError
 from transformer.pipeline.inputs import DECODINGS, Inputs, untracked
 from transformer import layout
+from transformer.layout import RESOURCES
 from transformer.pipeline.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
 
 # Paths of the project are relative in its own folder, where finished jobs have recorded them so.
@@ -19,7 +19,7 @@ HERE = "" if ROOT.samefile(os.curdir) else str(ROOT)
 # For the beginning of a `shell:`, in which braces are Snakemake's.
 SCRIPTS = shlex.quote(os.path.join(HERE, "workflow/scripts"))
 SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
-ask = Inputs(config, HERE)
+ask = Inputs(CONFIG, HERE)
 # The code on which the results of beam search depend, and scores.
 SEARCH = [
     "model",
@@ -28,12 +28,11 @@ SEARCH = [
     *(f"translation/{name}.py" for name in ("search", "translator")),
 ]
 SCORES = ["data/tokenization.py", "evaluation/bleu.py", "evaluation/scores.py"]
-RESOURCES = layout.Resources("resources")
-RESULTS = layout.Scale(f"{config['results']}/{{scale}}")
+RESULTS = layout.Scale(f"{CONFIG.results}/{{scale}}")
 DATA = RESULTS.data("{task}")
 RUN = RESULTS.run("{task}", "{experiment}", "{seed}")
 PARSER_RUN = RESULTS.run("{task}", PARSER, "{seed}")
-EXPERIMENTS = experiments_of(config)  # of translation
+EXPERIMENTS = [*CONFIG.experiments, *CONFIG.claims]  # of translation
 TRANSLATION_TASKS = ask.names_of_tasks(parsing=False)
 PARSING_TASKS = ask.names_of_tasks(parsing=True)
 FIRST = 10  # priority of what long chains of jobs wait for
@@ -70,7 +69,7 @@ def memory(small, large=None, each_thread=0, growth=1):
     """
 
     def megabytes(wildcards, threads, attempt):
-        paper = large and config["scales"][wildcards.scale]["width"] == 1
+        paper = large and CONFIG.scales[wildcards.scale].width == 1
         own = (large if paper else small) + each_thread * threads
         return own * growth ** (attempt - 1)
 
@@ -100,7 +99,7 @@ def train_threads(wildcards):
 def share_of_processors(wildcards):
     """Return a run's share: small models train faster side by side than in turn on all cores."""
     return max(
-        1, (shared_cores() or 1) // len(all_runs(ask.at(wildcards.scale).config))
+        1, (shared_cores() or 1) // len(ask.at(wildcards.scale).all_runs())
     )
 
 
@@ -119,7 +118,7 @@ def gpus_of_run(wildcards):
 
 
 check_python()
-if missing := ask.at(config["scale"]).absent_treebank:
+if missing := ask.at(CONFIG.scale).absent_treebank:
     print(
         f"`all` leaves out table4: no folder {missing} with the Penn Treebank",
         file=sys.stderr,

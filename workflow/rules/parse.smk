@@ -79,10 +79,8 @@ rule silver_parse:
         launch="here",
     params:
         run=subpath(input.decoding, parent=True),
-        decoding=json.dumps(config["parsing"]["silver"]),
-        most=lookup(
-            "scales/{scale}/parsing/tasks/{task}/silver/sentences", within=config
-        ),
+        decoding=ask.silver_decoding,
+        most=lambda wildcards: ask.task(wildcards).silver.sentences,
     shell:
         f"{SCRIPTS}/gpus"
         " {resources.launch} {resources.gpu} {threads} python -m transformer parse"
@@ -105,7 +103,7 @@ rule silver:
     resources:
         mem_mb=memory(1500, large=16000, growth=2),
     params:
-        keep=lookup("scales/{scale}/parsing/tasks/{task}/silver/keep", within=config),
-        max_words=ask.prepared("max_words"),
+        keep=lambda wildcards: ask.task(wildcards).silver.keep,
+        max_words=lambda wildcards: ask.preparation(wildcards)["max_words"],
     script:
         "../scripts/silver.py"

@@ -11,7 +11,7 @@ rule experiment:
     conda:
         "../../environment.yml"
     params:
-        parts=untracked(ask.parts_of_run),
+        settings=untracked(ask.experiment),
         identity=ask.identity,
     script:
         "../scripts/experiment.py"

@@ -72,7 +72,7 @@ rule score:
     resources:
         mem_mb=memory(1500),
     params:
-        language=lookup("scales/{scale}/tasks/{task}/target", within=config),
+        language=lambda wildcards: ask.task(wildcards).target,
         run=subpath(output[0], parent=True),
         subsets=ask.subset_options,
     shell:

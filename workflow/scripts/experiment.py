@@ -2,6 +2,7 @@
 from transformer.cli import job
 
 with job("experiment", snakemake.log[0]):
-    from transformer.config.experiment import resolve, save
+    from transformer.config.experiment import Experiment, save
+    from transformer.storage.reading import structured
 
-    save(resolve(snakemake.params.parts), snakemake.output[0])
+    save(structured(snakemake.params.settings, Experiment, "experiment"), snakemake.output[0])
