@@ -53,7 +53,7 @@ def test_downloads_and_their_members_are_named_to_the_jobs():
 
 def test_parts_of_treebanks_and_of_the_grammar():
     ask = asked()
-    assert ask.treebank_options(SimpleNamespace(corpus="wsj-train"))["sections"] == [2, 21]
+    assert ask.treebank_options(SimpleNamespace(corpus="wsj-train"))["sections"] == (2, 21)
     assert ask.treebank_options(SimpleNamespace(corpus="gum-test"))["split"] == "test"
     assert ask.slice_of_grammar(SimpleNamespace(corpus="grammar-dev")) == [1, 20_000, 400]
 
