@@ -16,11 +16,11 @@ from transformer.storage.files import InputError
 _VARIABLE = "TRANSFORMER_DEVICE"  # "cpu": the processor, whatever GPUs there are
 _SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # the GPUs of a job or of its step, for the programs in it
 DRIVER = "nvidia-smi shows whether the driver works, and which programs use the GPU"
-_SHARE = 0.7  # the planned part of the memory; the rest is for short-lived tensors and other programs
-# Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also room for three copies of weight
-# and moments while a state is saved (safetensors makes two). A GPU has the weights in 16 bits, too.
+_SHARE = 0.7  # of the memory; the rest is for short-lived tensors and other programs
+# Bytes per parameter: the weight, its gradient, Adam's two moments; on a processor also three copies of weight and
+# moments while a state is saved (safetensors makes two). A GPU also has the weights in 16 bits.
 PER_PARAMETER = {"cpu": 4 * (1 + 1 + 2 + 3 * 3), "cuda": 4 * (1 + 1 + 2) + 2}
-_THREADS = 16  # of each processor, at most: ten thousand of two never finish a step
+_THREADS = 16  # maximum for each processor: with ten thousand on two processors no step ends
 
 
 def best_device() -> torch.device:
@@ -40,7 +40,7 @@ def best_device() -> torch.device:
 
 
 def given_gpu(devices: Path = Path("/dev")) -> str | None:
-    """Return the evidence that this process has a GPU; None without any, or if the processor is asked for."""
+    """Return the variable or device file that shows an assigned GPU; None without one, or if it is hidden."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:  # CUDA reads numbers and names; Slurm writes NoDevFiles, and others -1, for none
         return f"CUDA_VISIBLE_DEVICES={visible}" if re.match(r"\s*(\d|GPU-|MIG-)", visible) else None
@@ -72,9 +72,9 @@ def reason_unusable(messages: list[str]) -> tuple[str, str]:
 
 
 def use_threads(count: int | None) -> None:
-    """Compute with so many processor threads; None: one for each processor that this process may use."""
+    """Compute with `count` processor threads; None: one for each processor that this process may use."""
     if (count or 0) > (most := _THREADS * os.cpu_count()):
-        raise InputError(f"--threads: expected {most} at most, {_THREADS} for each processor, found {count}")
+        raise InputError(f"--threads: expected up to {most}, {_THREADS} for each processor, found {count}")
     torch.set_num_threads(count or processors())
 
 
@@ -97,7 +97,7 @@ def pieces(memory: int, model: int, bytes_per_token: float, tokens: float) -> in
 
 
 def saved_bytes(forward: Callable[[], object]) -> int:
-    """Return the bytes that `forward` keeps for its backward pass, each storage counted once."""
+    """Return the bytes that `forward` saves for its backward pass; each storage counts once."""
     storages = {}
 
     def count(tensor: Tensor) -> Tensor:
@@ -106,6 +106,6 @@ def saved_bytes(forward: Callable[[], object]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        kept = forward()  # the graph must live while storages are told apart by address
-    del kept
+        graph = forward()  # it must live, as addresses identify the storages
+    del graph
     return sum(storages.values())

@@ -141,7 +141,7 @@ def test_a_wrong_launch_is_one_line(monkeypatch, on_the_processor, changes: dict
 
 
 def test_more_threads_than_any_machine_serves_are_refused():
-    with pytest.raises(InputError, match=r"^--threads: expected .* at most, 16 for each processor, found 1000000$"):
+    with pytest.raises(InputError, match=r"^--threads: expected up to .*, 16 for each processor, found 1000000$"):
         use_threads(10**6)
 
 

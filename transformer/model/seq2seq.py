@@ -31,7 +31,7 @@ Decoders = Callable[[Packed, int], Decoder]  # of a batch of sources, over the f
 class Seq2Seq(nn.Module):
     """A model of target sentences given source sentences. An architecture defines what raises NotImplementedError."""
 
-    new_word: Tensor | None = None  # [V] a buffer for 1 where a token begins a word or tags one, if the model uses it
+    new_word: Tensor | None = None  # [embedding_rows] a buffer: 1 for a token that begins a word or tags one
     shortest = 1  # source tokens that a shorter sentence costs as much as, in `incremental`
 
     def __init__(self, config: Model):

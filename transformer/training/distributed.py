@@ -30,7 +30,7 @@ _TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer;
 
 @dataclass(frozen=True)
 class World:
-    """This process among the `size` that train together; alone, rank 0 of 1."""
+    """This process among `size` that train together; a single one is rank 0 of 1."""
 
     rank: int
     size: int
@@ -108,15 +108,15 @@ def joined() -> Iterator[World]:
         raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
     yield World(rank, size, device)
     with watched():
-        dist.barrier()  # whoever left first would look dead to the others
+        dist.barrier()  # a process that leaves first would look dead to the others
     dist.destroy_process_group()
 
 
 def end(code: int = 0, message: str = "") -> None:
     """End this process with `code`, or with a message and 1; alone and with neither, return.
 
-    One of several ends without Python's own shutdown: to disconnect from a partner that is gone can take for ever, and
-    gloo's threads may still be releasing tensors, which aborts a Python that is shutting down.
+    One of several processes ends without Python's own shutdown: disconnecting from a lost partner can take for ever.
+    Also, gloo's threads may still release tensors, which aborts a Python that is shutting down.
     """
     if "RANK" in os.environ:
         if message:
@@ -131,7 +131,7 @@ def end(code: int = 0, message: str = "") -> None:
 def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
     """Hold `folder`/lock, which the system frees when its holder dies; wait while another process holds it.
 
-    When Snakemake is killed its jobs live on: a second training of the same run would write over the first one's files.
+    When Snakemake is killed its jobs go on: a second training of the same run would overwrite the first one's files.
     Raises Interrupted on a stop signal to any process.
     """
     folder.mkdir(parents=True, exist_ok=True)

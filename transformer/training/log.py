@@ -24,7 +24,7 @@ class Logger:
     """The log of a run: an entry every `log_every` steps, and at step 1, which shows most beginner's mistakes."""
 
     def __init__(self, experiment: Experiment, progress: Progress, folder: Run, writes: bool):
-        """Open the log. progress: the run's own, which goes on. writes: only one of the processes should."""
+        """Open the log. progress: the run's own, which changes. writes: true in one of the processes."""
         self.experiment, self.progress, self.writes = experiment, progress, writes
         self.path = folder.metrics
         self.first = progress.step
@@ -34,10 +34,10 @@ class Logger:
             from tensorboardX.event_file_writer import EventsWriter
             from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-            # Entries after the last saved state go, also from TensorBoard: those steps are done again.
+            # Entries after the last saved state are deleted, also in TensorBoard: their steps are repeated.
             _keep_until(self.path, self.first)
             folder.tensorboard.mkdir(parents=True, exist_ok=True)
-            # Not by SummaryWriter, which waits for ever for its thread once a full disk has ended it.
+            # Not SummaryWriter: after a full disk has ended its thread, it waits for the thread for ever.
             self.board = EventsWriter(str(folder.tensorboard / "events"), f".{time.time_ns()}")
             start = SessionLog(status=SessionLog.START)
             self.board.write_event(Event(wall_time=time.time(), step=self.first + 1, session_log=start))

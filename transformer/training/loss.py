@@ -20,6 +20,8 @@ Losses = Callable[[Seq2Seq, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """The smoothed cross-entropy of softmax(output E^T), and the plain one, each summed over the tokens.
 
+    PyTorch's own (`linear_cross_entropy`) ignores its option to compute in chunks where labels are smoothed.
+
     The target distribution gives 1 - epsilon to the true token and epsilon / (V - 1) to each other row (the authors'
     code). The gradient is computed with the loss, a chunk of tokens at a time: the [n, V] logits never exist whole.
     """

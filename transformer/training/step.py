@@ -27,12 +27,11 @@ from transformer.training.loss import Losses, batch_losses, compiled
 logger = logging.getLogger(__name__)
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
 _WORTH_CONVERTING = 128
-# Tokens: a processor's code for bfloat16 products is made for one shape, and kept for a thousand.
+# Tokens. A processor's bfloat16 code is compiled for one shape, and a thousand shapes are cached.
 _CAPACITY_MULTIPLE = 128
 _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
-# How far a compiled step's losses, of so many target tokens, and the norms of its gradients may lie from the uncompiled
-# ones, as a part of them: more than two draws of dropout were apart (0.003 and 0.19), less than a wrong mask or a lost
-# gradient.
+# Relative tolerances between the compiled and the eager step, of losses over so many target tokens and of the norms of
+# gradients: larger than between two dropout masks (0.003 and 0.19), smaller than by a wrong mask or a lost gradient.
 _LOSS, _TOKENS, _GRADIENT = 0.01, 4000, 0.9
 
 
@@ -52,7 +51,7 @@ class Update:
 
     where: str  # the step and its batch, for a person
     lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
-    padding: int  # places without a token, in attention's grids or in a padded batch
+    padding: int  # in attention's grids or in a padded batch
     numbers: Tensor  # [4]
     ready: torch.cuda.Event | None
 
@@ -110,7 +109,7 @@ class Learner:
             self.compile()
 
     def compile(self) -> None:
-        """Compile the step, with attention in blocks; if it fails, or is wrong, in any process, all go on without."""
+        """Compile the step, with attention in blocks; if it fails or is wrong in any process, all train without it."""
         epoch, fault = self.batches_of(0), None
         piece = epoch[0][:: self.world.size * self.accumulation]
         expected = self.measured(piece)
@@ -176,7 +175,7 @@ class Learner:
         return (self.compiled or batch_losses)(self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
 
     def accumulations(self, available: int) -> int:
-        """Return into how many pieces each process must cut its part of a batch, to fit into `available` bytes."""
+        """Return the number of pieces of each process's part of a batch that fit into `available` bytes."""
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets, self.longest)
         pair = int(longest.argmax())
         # The difference between a batch that has this pair twice and one that has it once is the cost of its tokens.
@@ -212,7 +211,7 @@ def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
 
 
 def _padding(lengths: np.ndarray, parts: int, capacity: tuple[int, int] | None, multiple: int) -> int:
-    """Count the places without a token in all pieces: padding, and the gaps in attention's grids."""
+    """Count the padding of all pieces, in attention's grids or of compiled batches."""
     pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
     if capacity is not None:
         return int(sum(padded_sizes(piece, capacity).sum() for piece in pieces) - lengths.sum())
