@@ -136,14 +136,10 @@ def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
     """Return a GPU's speed: given, else measured, else assumed. Raises InputError on a name not in _GPUS."""
     if name not in _GPUS:
         raise InputError(f"--gpu: expected one of {', '.join(_GPUS)}, found {name}")
-    newest = {}
-    for benchmark in _benchmarks():
-        if re.search(rf"\b{name}\b", benchmark["hardware"].lower()):  # as a word: a GH200 is no H200
-            newest[benchmark["label"]] = benchmark
     if utilisation is not None:
         flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
-    elif newest:
-        slowest = min(newest.values(), key=_sustained)
+    elif measured := _read_benchmarks(name):
+        slowest = min(measured, key=_sustained)
         origin = "{hardware} ({label}, {measured:.10}, commit {commit:.12})".format_map(slowest)
         flops, source = _sustained(slowest), f"measured on {origin}."
     else:
@@ -155,10 +151,11 @@ def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
     return _Speed("GPU", f"{name} GPU", flops, source)
 
 
-def _benchmarks() -> list[dict]:
-    """Read the recorded benchmarks of this project's training (benchmarks/train.py), the oldest first."""
+def _read_benchmarks(name: str) -> list[dict]:
+    """Return the newest benchmark of this project's training (benchmarks/train.py) for each model on a GPU."""
     read = [read_json(path) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
-    return sorted((one for one in read if "ours" in one["systems"]), key=lambda one: one["measured"])
+    found = [one for one in read if "ours" in one["systems"] and re.search(rf"\b{name}\b", one["hardware"].lower())]
+    return list({one["label"]: one for one in sorted(found, key=lambda one: one["measured"])}.values())
 
 
 def _sustained(benchmark: dict) -> float:
