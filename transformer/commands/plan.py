@@ -28,7 +28,7 @@ _WEIGHT = 4  # bytes of float32
 _STATE = 3  # the weights and Adam's two moments
 _STATES = 2  # resume states that a run keeps (training/states.py)
 # Rounded up: bytes of a line of WMT's text, of the same line tokenised, and its tokens; text over its archive.
-LINE, _TOKENISED, _TOKENS, _UNPACKED = 180, 200, 30, 3
+_LINE, _TOKENISED, _TOKENS, _UNPACKED = 180, 200, 30, 3
 _ID, _OFFSET = 2, 8  # bytes in the token arrays (data/corpus.py)
 
 # Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it.
@@ -206,7 +206,7 @@ def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = 
     """Return the bytes of these tasks' plain corpora, each file once, without those already in the folder `there`."""
     files = {file for task in tasks for file in files_of(pipeline.tasks[task])}
     absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
-    return sum(_corpus_lines(pipeline.config, corpus) * LINE for corpus in absent)
+    return sum(_corpus_lines(pipeline.config, corpus) * _LINE for corpus in absent)
 
 
 def array_bytes(pipeline: Pipeline, tasks: Collection[str]) -> int:
@@ -233,7 +233,7 @@ def _corpus_lines(config: dict, corpus: str) -> int:
     archived = sum((config["downloads"][name].get("size") or 0) / sharing[name] for name in downloads_of(files))
     here = [Path(file["path"]) for file in files if "path" in file]
     size = archived * _UNPACKED + sum(path.stat().st_size for path in here if path.is_file())
-    return -(-int(size) // LINE // max(1, len(entry.get("files", [1]))))
+    return -(-int(size) // _LINE // max(1, len(entry.get("files", [1]))))
 
 
 # What is printed.
