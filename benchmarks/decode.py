@@ -39,8 +39,7 @@ ANY = 10**9  # tokens: all sentences of a call are one batch
 Ids = list[list[int]]
 
 
-# Every system is a function of sentences, ids that end in EOS, the beam, and the most padded tokens in a batch. It
-# returns ids without EOS.
+# From sentences, ids with EOS, the beam and the most padded tokens of a batch, to ids without EOS.
 System = Callable[[Ids, int, int], Ids]
 
 
@@ -56,7 +55,7 @@ def ours(model: Seq2Seq, rows: int, decoding: Decoding) -> System:
 
 
 def marian(folder: Path, decoding: Decoding) -> System:
-    """Open the MarianMTModel of an exported folder. All sentences of a batch get the largest limit; outputs are cut."""
+    """Open Transformers' model of an exported folder. A batch has its largest limit; outputs are cut."""
     from transformers import MarianMTModel
 
     model = MarianMTModel.from_pretrained(folder).to(best_device()).eval()
@@ -65,14 +64,14 @@ def marian(folder: Path, decoding: Decoding) -> System:
     @torch.inference_mode()
     def translate(sentences: Ids, beam: int, tokens: int) -> Ids:
         results = [[]] * len(sentences)
+        options = {"num_beams": beam, "length_penalty": decoding.alpha, "do_sample": False}
         for batch in by_length(sentences, tokens):
             rows = [torch.tensor(sentences[index]) for index in batch]
             limits = [len(row) + decoding.extra_length for row in rows]
             source = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad).to(model.device)
-            options = {"num_beams": beam, "length_penalty": decoding.alpha, "max_new_tokens": max(limits)}
-            options["attention_mask"] = (source != pad).long()
-            found = model.generate(input_ids=source, do_sample=False, **options)[:, 1:].tolist()
-            for index, ids, limit in zip(batch, found, limits, strict=True):
+            mask = (source != pad).long()
+            found = model.generate(source, attention_mask=mask, max_new_tokens=max(limits), **options)
+            for index, ids, limit in zip(batch, found[:, 1:].tolist(), limits, strict=True):
                 results[index] = (ids[: ids.index(EOS)] if EOS in ids else ids)[:limit]
         return results
 
@@ -80,18 +79,17 @@ def marian(folder: Path, decoding: Decoding) -> System:
 
 
 def ctranslate2(folder: Path, rows: int, decoding: Decoding, compute_type: str) -> System:
-    """Open CTranslate2's search on its own conversion: many sentences are translated side by side, one a thread."""
+    """Open CTranslate2's search on its own conversion. It translates many sentences side by side, one a thread."""
     require("ctranslate2")
     if best_device().type != "cpu":
-        raise LeftOut("compared on the processor alone")
+        raise LeftOut("compared on the processor only")
     from ctranslate2 import Translator
     from ctranslate2.converters import TransformersConverter
 
     TransformersConverter(str(folder)).convert(str(folder / "ctranslate2"))
-    threads = torch.get_num_threads()
-    open_engine = partial(Translator, str(folder / "ctranslate2"), compute_type=compute_type)
-    shared = open_engine(inter_threads=1, intra_threads=threads)
-    side_by_side = open_engine(inter_threads=threads, intra_threads=1)
+    threads, open_engine = torch.get_num_threads(), partial(Translator, str(folder / "ctranslate2"))
+    shared = open_engine(compute_type=compute_type, inter_threads=1, intra_threads=threads)
+    side_by_side = open_engine(compute_type=compute_type, inter_threads=threads, intra_threads=1)
     ids_of = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     names = list(ids_of)
     never = [[names[row]] for row in (PAD, *range(rows, len(names) - 1))]
@@ -101,12 +99,10 @@ def ctranslate2(folder: Path, rows: int, decoding: Decoding, compute_type: str) 
         engine, most = shared, tokens
         if len(sentences) >= 4 * threads:
             engine, most = side_by_side, min(-(-sum(map(len, sentences)) // threads), tokens)
-        found = engine.translate_batch(
-            [[names[token] for token in sentence] for sentence in sentences],
-            **{"beam_size": beam, "length_penalty": decoding.alpha, "suppress_sequences": never},
-            **{"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(limits)},
-            **{"batch_type": "tokens", "max_batch_size": max(most, *map(len, sentences), 1)},
-        )
+        options = {"beam_size": beam, "length_penalty": decoding.alpha, "suppress_sequences": never}
+        options |= {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(limits)}
+        options |= {"batch_type": "tokens", "max_batch_size": max(most, *map(len, sentences), 1)}
+        found = engine.translate_batch([[names[token] for token in sentence] for sentence in sentences], **options)
         outputs = ([ids_of[name] for name in each.hypotheses[0]] for each in found)
         return [ids[:limit] for ids, limit in zip(outputs, limits, strict=True)]
 
@@ -156,7 +152,7 @@ def apart(name: str, stack: ExitStack, *work: Any) -> Callable[..., tuple[float,
 
 @dataclass
 class Translated:
-    """One system's outputs, by the sentences' indices, and the seconds that all took."""
+    """One system's outputs, by the sentences' indices, and their seconds together."""
 
     outputs: dict[int, list[int]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -178,15 +174,15 @@ def main(
     Args:
         run: A trained run.
         data: The folder of its data.
-        batches: Sentences in a batch: 1, 8, 64 and 512 if not given. Batches by tokens come last.
-        sentences: How many of the dev set's first.
+        batches: Sentences in a batch; by default 1, 8, 64 and 512. Batches by tokens come last.
+        sentences: Number of sentences, from the beginning of the dev set.
         output: The JSON file; results/decode-LABEL.json if not given.
     """
     trained, prepared = Run(run), Data(data)
     decoding, experiment = load(trained.decoding, Decoding), load(trained.experiment)
     arrays = (TokenArray.open(prepared.ids("dev", name), prepared.offsets("dev", name)) for name in SIDES)
     sources, references = ([each[index].tolist() for index in range(min(sentences, len(each)))] for each in arrays)
-    # OpenMP's threads would spin for milliseconds after a turn, and so into the next system's.
+    # Otherwise OpenMP's threads spin for milliseconds after a turn, into the next system's turn.
     os.environ["OMP_WAIT_POLICY"] = "passive"
     with TemporaryDirectory() as folder, ExitStack() as stack:
         kinds = {name: partial(apart, name, stack) for name in NAMES}
@@ -204,7 +200,7 @@ def main(
 def measured(
     workers: dict[str, Callable], sources: Ids, size: int | str, decoding: Decoding, threads: int
 ) -> dict[str, Translated]:
-    """Translate each chunk of sentences by one system after another: a batch or, by tokens, a batch for each thread."""
+    """Translate each chunk by one system after another. A chunk is a batch or, by tokens, a batch for each thread."""
     if size == TOKENS:
         tokens, chunks = decoding.batch_tokens, by_length(sources, decoding.batch_tokens * threads)
     else:
@@ -220,27 +216,20 @@ def measured(
 
 
 def numbers(name: str, taken: dict, greedy: dict, references: Ids, vocabulary: Subwords) -> dict[str, float]:
-    """Return a system's speed by the size of batches, its slowness beside the first system at best, and its quality.
+    """Return a system's speed by batch size, its best time over the first system's, and its quality.
 
-    That is BLEU on tokens, and the shares of sentences that equal the first system's, word for word.
+    Quality is BLEU on tokens, and the shares of sentences that equal the first system's word for word.
     """
     first = next(iter(greedy))
-
-    def best(system: str) -> float:
-        return min(of_size[system].seconds for of_size in taken.values())
-
-    def same(of_all: dict[str, Translated]) -> float:
-        pairs = ((ids, of_all[first].outputs[index]) for index, ids in of_all[name].outputs.items())
-        return sum(ids == expected for ids, expected in pairs) / len(references)
-
+    fastest = {each: min(of_size[each].seconds for of_size in taken.values()) for each in (name, first)}
     outputs = [ids for _, ids in sorted(taken[TOKENS][name].outputs.items())]
     found = {f"sentences/s, {size} a batch": len(references) / each[name].seconds for size, each in taken.items()}
-    return found | {
-        "times_slower": best(name) / best(first),
-        "bleu": multi_bleu(vocabulary.decode(outputs), vocabulary.decode(references), "dev")["score"],
-        "same_by_beam": same(taken[TOKENS]),
-        "same_greedy": same(greedy),
-    }
+    found["times_slower"] = fastest[name] / fastest[first]
+    found["bleu"] = multi_bleu(vocabulary.decode(outputs), vocabulary.decode(references), "dev")["score"]
+    for key, of_all in (("same_by_beam", taken[TOKENS]), ("same_greedy", greedy)):
+        expected = of_all[first].outputs
+        found[key] = sum(ids == expected[index] for index, ids in of_all[name].outputs.items()) / len(references)
+    return found
 
 
 if __name__ == "__main__":

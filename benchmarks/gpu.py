@@ -1,7 +1,7 @@
-"""The first ten minutes on a GPU: does it compute what the processor does, does it go on after a kill, how fast is it?
+"""The first ten minutes on a GPU: does it compute like the processor, does it resume after a kill, how fast is it?
 
-Each check is a process of its own with a time limit; if it fails, the others run all the same. On a processor they run
-with small models, which tries the checks and measures nothing.
+Each check is a process of its own with a time limit. If it fails, the others still run. On a processor the checks run
+with small models, and measure nothing.
 """
 
 import itertools
@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,11 +27,11 @@ from msgspec import structs
 from torch import Tensor
 
 from benchmarks import train
-from benchmarks.results import FOLDER, LeftOut
+from benchmarks.results import FOLDER, LeftOut, timed
 from benchmarks.workload import Workload, of_paper, of_run, random_text
 from transformer.config.experiment import EOS, Decoding, load
 from transformer.data.corpus import TokenArray
-from transformer.device import available_memory, best_device
+from transformer.device import best_device
 from transformer.layout import Data, Run
 from transformer.model.transformer import Transformer
 from transformer.model.weights import load_model
@@ -38,16 +39,14 @@ from transformer.process import StopSignals
 from transformer.storage import provenance
 from transformer.storage.files import replacing
 from transformer.training.batches import ParallelText, open_text
-from transformer.training.distributed import World, joined
-from transformer.training.loop import TrainingRun
+from transformer.training.distributed import joined
 from transformer.training.loss import batch_losses, compiled
-from transformer.training.validation import Evaluation
 from transformer.translation.translator import search
 
 CPU = torch.device("cpu")
 RECORD = Path("results/record/multi30k/runs/en-de/base")
 DATA = Data(Path("results/multi30k/data/en-de"))
-# How far a gradient may lie from float32's on the processor, as a part of its norm: bfloat16 keeps 8 bits.
+# The largest distance of a gradient from float32's on the processor, over its norm: bfloat16 keeps 8 bits.
 NEAR = {torch.float32: 1e-3, torch.bfloat16: 0.1}
 WORDS = {"failed": "FAILED", "leftout": "left out"}
 LENGTHS = {"ragged": [1, 2, 128, 129, 64, 65, 63, 17, 250, 5], "one token": [1], "short": [3] * 40}
@@ -58,7 +57,7 @@ class Failed(Exception):
 
 
 def kernels() -> dict:
-    """Compare a step's losses and gradient, in each form that a training takes, with equation 1 in float32."""
+    """Compare the loss and gradient of a step, in each form that a training takes, with float32 on the processor."""
     device = best_device()
     width = {} if device.type == "cuda" else {"d_model": 64, "d_ff": 64, "d_k": 8, "d_v": 8}
     config = structs.replace(of_paper("base", 1).experiment.model, N=2, P_drop=0.0, **width)
@@ -73,9 +72,9 @@ def kernels() -> dict:
         for form, arguments in forms.items():
             loss, gradient = step_of(model.to(device), text, *arguments)
             apart = float((gradient - expected[1]).norm() / expected[1].norm())
-            found[f"{name}, {form}"] = {"loss": abs(loss / expected[0] - 1), "gradient": apart}
-            if not (apart <= NEAR[arguments[1]] and abs(loss / expected[0] - 1) <= NEAR[arguments[1]] / 10):
-                raise Failed(f"{name}, {form}: {found[f'{name}, {form}']}, apart from float32 on the processor")
+            errors = found[f"{name}, {form}"] = {"loss": abs(loss / expected[0] - 1), "gradient": apart}
+            if not (apart <= NEAR[arguments[1]] and errors["loss"] <= NEAR[arguments[1]] / 10):
+                raise Failed(f"{name}, {form}: {errors}, apart from float32 on the processor")
     return found
 
 
@@ -99,7 +98,7 @@ def speed(model: str) -> dict:
     """Time the paper's base or big model, beside a plain loop around torch.nn.Transformer."""
     if best_device() == CPU:
         raise LeftOut("the paper's models take a processor minutes a step")
-    output = FOLDER / f"train-paper-{model}-{file_name(torch.cuda.get_device_name())}.json"
+    output = file_of(f"train-paper-{model}", torch.cuda.get_device_name())
     train.main(model=model, output=output)
     return {"written": str(output)}
 
@@ -118,20 +117,12 @@ def small(steps: int) -> Workload:
     return Workload(structs.replace(work.experiment, **parts), text, dev, None, work.label)
 
 
-def training(folder: Path, work: Workload, world: World | None = None) -> TrainingRun:
-    """Open a training in `folder`, at its newest state."""
-    world = world or World(0, 1, best_device())
-    evaluation = Evaluation(work.dev, work.vocabulary, work.budgets, work.experiment.running.bleu_sentences, world)
-    room = available_memory(world.device, torch.get_num_threads())
-    return TrainingRun(work.experiment, work.text, evaluation, "gpu", Run(folder), room)
-
-
 def until_killed(folder: Path) -> None:
-    training(folder, small(10**6)).train(StopSignals(), "gpu")
+    small(10**6).training(folder).train(StopSignals(), "benchmark")
 
 
 def resume() -> dict:
-    """Kill a training after it has saved a state; what goes on from there must arrive where an undisturbed one does."""
+    """Kill a training after it has saved a state; the resumed one must end like an undisturbed one."""
     with TemporaryDirectory() as place:
         killed, whole = Path(place, "killed"), Path(place, "whole")
         process = get_context("spawn").Process(target=until_killed, args=(killed,))
@@ -140,27 +131,27 @@ def resume() -> dict:
             time.sleep(0.01)
         process.kill()
         process.join()
-        first = training(killed, small(10**6)).progress.step
+        first = small(10**6).training(killed).progress.step
         steps = first + 10
-        runs = [training(folder, small(steps)) for folder in (killed, whole)]
-        perplexities = [run.train(StopSignals(), "gpu").dev_perplexity for run in runs]
+        runs = [small(steps).training(folder) for folder in (killed, whole)]
+        perplexities = [run.train(StopSignals(), "benchmark").dev_perplexity for run in runs]
     if first == 0 or abs(perplexities[0] / perplexities[1] - 1) > 0.01:
         raise Failed(f"killed after step {first}: dev perplexity {perplexities[0]}, undisturbed {perplexities[1]}")
     return {"killed_after": first, "dev_perplexity": perplexities}
 
 
-def require_data() -> None:
+def data() -> Data:
     if not DATA.manifest.exists():
         raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k -- {DATA.manifest} makes it)")
+    return DATA
 
 
 def curve() -> dict:
-    """Train Multi30k's base for 300 steps; its loss must be as the record's seeds have it, after 250 to 300."""
-    require_data()
-    work = of_run(RECORD / "1", DATA.folder)
+    """Train Multi30k's base for 300 steps; its loss after 250 to 300 must be in the range of the record's seeds."""
+    work = of_run(RECORD / "1", data().folder)
     losses: list[float] = []
     with TemporaryDirectory() as place:
-        run = training(Path(place), work)
+        run = work.training(Path(place))
         for indices in itertools.islice(run.batches(), 300):
             update = run.update(indices, StopSignals())
             losses.append(update.smoothed / update.lengths[1].sum())
@@ -173,20 +164,15 @@ def curve() -> dict:
 
 
 def decoding() -> dict:
-    """Translate Multi30k's dev set with the record's model, and compare some with the processor's translations."""
-    require_data()
-    run = Run(RECORD / "1")
-    experiment, options = load(run.experiment), load(run.decoding, Decoding)
-    dev = open_text(DATA, "dev").source
+    """Translate Multi30k's dev set with the record's model, and compare some translations with the processor's."""
+    run, dev = Run(RECORD / "1"), open_text(data(), "dev").source
+    config, options = load(run.experiment).model, load(run.decoding, Decoding)
     sentences = [dev[index].tolist() for index in range(len(dev))]
-    model = load_model(run.average, experiment.model)
-    rows = experiment.model.output_rows
-    expected = search(model, rows, sentences[:50], options)
+    model = load_model(run.average, config)
+    expected = search(model, config.output_rows, sentences[:50], options)
     model.to(best_device())
-    search(model, rows, sentences[:50], options)  # the first call loads kernels
-    started = time.perf_counter()
-    found = search(model, rows, sentences, options)
-    seconds = time.perf_counter() - started
+    search(model, config.output_rows, sentences[:50], options)  # the first call loads kernels
+    seconds, found = timed(lambda: search(model, config.output_rows, sentences, options))
     same = sum(ids == other for ((ids, _),), ((other, _),) in zip(found, expected, strict=False))
     if same < 0.9 * len(expected):
         raise Failed(f"{same} of {len(expected)} translations are the processor's")
@@ -196,12 +182,12 @@ def decoding() -> dict:
 def together() -> dict:
     """Train with two processes, on two GPUs by NCCL or on a processor by gloo, as one process does."""
     if 0 < torch.cuda.device_count() < 2:
-        raise LeftOut("one GPU alone")
+        raise LeftOut("one GPU only")
     with TemporaryDirectory() as place:
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
         subprocess.run([*launch, "benchmarks.gpu", "--rank-in", place], check=True)
         both = json.loads(Path(place, "both").read_text(encoding="utf-8"))
-        alone = training(Path(place, "alone"), small(10)).train(StopSignals(), "gpu").dev_perplexity
+        alone = small(10).training(Path(place, "alone")).train(StopSignals(), "benchmark").dev_perplexity
     if abs(both / alone - 1) > 0.01:
         raise Failed(f"dev perplexity {both} with two processes, {alone} with one")
     return {"dev_perplexity": [both, alone]}
@@ -209,38 +195,30 @@ def together() -> dict:
 
 def one_of_two(place: Path) -> None:
     with joined() as world:
-        perplexity = training(place / "two", small(10), world).train(StopSignals(), "gpu").dev_perplexity
+        perplexity = small(10).training(place / "two", world=world).train(StopSignals(), "benchmark").dev_perplexity
         if world.rank == 0:
             (place / "both").write_text(json.dumps(perplexity), encoding="utf-8")
 
 
-def file_name(hardware: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", hardware)
+def file_of(kind: str, hardware: str) -> Path:
+    return FOLDER / f"{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', hardware)}.json"
 
 
 CHECKS = {check.__name__: check for check in (kernels, resume, together, curve, decoding)}
 CHECKS |= {model: partial(speed, model) for model in ("base", "big")}
 
 
-def main(
-    *checks: str, limit: PositiveInt = 300, output: Path | None = None, alone: bool = False, rank_in: Path | None = None
-) -> None:
+def main(*checks: str, limit: PositiveInt = 300, output: Path | None = None, rank_in: Path | None = None) -> None:
     """Check a GPU, and measure it. Exits with 1 if a check has failed.
 
     Args:
-        checks: Some of them; all if not given.
+        checks: Some of the checks; by default, all.
         limit: Seconds for each.
-        output: The JSON file, written after each check; results/gpu-DEVICE.json if not given.
-        alone: This process is that of one check.
-        rank_in: This process is one of two, with their folder.
+        output: The JSON file, written after each check; by default, results/gpu-DEVICE.json.
+        rank_in: The folder of two processes, of which this one is one.
     """
     if rank_in:
         one_of_two(rank_in)
-    elif alone:
-        try:
-            print(json.dumps(CHECKS[checks[0]]()))
-        except (Failed, LeftOut) as reason:
-            print(json.dumps({type(reason).__name__.lower(): str(reason)}))
     else:
         sys.exit(run_all(checks or tuple(CHECKS), limit, output))
 
@@ -249,30 +227,43 @@ def run_all(checks: tuple[str, ...], limit: int, output: Path | None) -> int:
     """Run each check in a process of its own, print a line for each and a verdict, and return the exit code."""
     hardware = provenance.hardware(best_device())
     about = {"measured": provenance.now(), "commit": provenance.commit(), "hardware": hardware}
-    path = output or FOLDER / f"gpu-{file_name(hardware)}.json"
-    found: dict[str, dict] = {}
+    path, found = output or file_of("gpu", hardware), {}
     for name in checks:
         started = time.perf_counter()
-        command = [sys.executable, "-m", "benchmarks.gpu", name, "--alone"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-            try:
-                text, _ = process.communicate(timeout=limit)
-                answer = json.loads(text.splitlines()[-1]) if not process.returncode else None
-                found[name] = answer or {"failed": f"exit code {process.returncode}; its message is above"}
-            except subprocess.TimeoutExpired:
-                found[name] = {"failed": f"not done after {limit} s"}
-            finally:
-                with suppress(ProcessLookupError):  # what it has started must not slow the next check down
-                    os.killpg(process.pid, signal.SIGKILL)
-        found[name]["seconds"] = round(time.perf_counter() - started, 1)
+        answer = found[name] = run_alone(name, limit)
+        answer["seconds"] = round(time.perf_counter() - started, 1)
         with replacing(path) as file:
             json.dump(about | {"versions": provenance.versions(), "checks": found}, file, indent=1)
-        verdict = next((f"{word}: {found[name][key]}" for key, word in WORDS.items() if key in found[name]), "right")
-        print(f"{name:9} {found[name]['seconds']:6.1f} s  {verdict}", flush=True)
+        verdict = next((f"{word}: {answer[key]}" for key, word in WORDS.items() if key in answer), "right")
+        print(f"{name:9} {answer['seconds']:6.1f} s  {verdict}", flush=True)
     failed, left_out = ([name for name in found if word in found[name]] for word in WORDS)
     verdict = f"{', '.join(failed)} failed" if failed else "all that was tried is right"
     print(f"{hardware}: {verdict}; left out: {', '.join(left_out) or 'nothing'}; {path}")
     return int(bool(failed))
+
+
+def run_alone(check: str, limit: int) -> dict:
+    """Run a check in a process of its own, for up to `limit` seconds; return its findings."""
+    context = get_context("spawn")
+    findings = context.SimpleQueue()
+    process = context.Process(target=answer, args=(check, findings))
+    process.start()
+    process.join(limit)
+    ended = process.exitcode
+    process.kill()
+    with suppress(ProcessLookupError):  # its own processes must not slow the next check down
+        os.killpg(process.pid, signal.SIGKILL)
+    if ended is None:
+        return {"failed": f"not done after {limit} s"}
+    return {"failed": f"exit code {ended}; its message is above"} if ended else findings.get()
+
+
+def answer(check: str, findings: SimpleQueue) -> None:
+    os.setsid()
+    try:
+        findings.put(CHECKS[check]())
+    except (Failed, LeftOut) as reason:
+        findings.put({type(reason).__name__.lower(): str(reason)})
 
 
 if __name__ == "__main__":

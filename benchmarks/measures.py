@@ -1,9 +1,8 @@
-"""One translation by every metric: outputs of real systems on newstest2014, beside what their makers published.
+"""One translation by every metric: outputs of real systems on newstest2014, beside their makers' scores.
 
     python -m benchmarks.measures --downloads resources/downloads
 
-Prints the table of docs/bleu.md, and writes workflow/paper/measures.csv, all digits, which the table `why` reads.
-References are found by the lines that a system read, as most outputs are of a part of the test set.
+Prints the table of docs/bleu.md, and writes workflow/paper/measures.csv with all digits for the table `why`.
 """
 
 import urllib.request
@@ -27,12 +26,12 @@ OPUS = f"{RAW}Helsinki-NLP/OPUS-MT-testsets/ac0f19c0be3cb4e0d9450fcb2d7a9847c4bd
 
 
 class System(NamedTuple):
-    """A system, and its output as its makers published it."""
+    """A system, with the output and the BLEU that its makers published."""
 
     name: str
     output: str
-    published: float = nan  # BLEU
-    sentences: int = 2737  # of those that it read; 2,737 are the filtered test set
+    published: float = nan
+    sentences: int = 2737  # that it read; 2,737 are the filtered test set
     tokens: bool = False  # the output is Moses tokens with compounds split, not text
 
 
@@ -60,7 +59,7 @@ SHOWN = ["published", "ours", "sacrebleu", "tokenized", "compound_split", bleu.P
 
 
 def main(*, downloads: Path, output: Path = Path("workflow/paper/measures.csv")) -> None:
-    """Score all systems; `downloads` is a folder, and what it lacks is fetched."""
+    """Score all systems. Missing files are downloaded to the folder `downloads`."""
     frame = pd.DataFrame([row for system in SYSTEMS for row in rows_of(system, downloads)], columns=COLUMNS)
     frame[frame["kind"] != "published"].to_csv(output, index=False)
     shown = frame.pivot(index="system", columns="choice", values="value")
@@ -69,7 +68,7 @@ def main(*, downloads: Path, output: Path = Path("workflow/paper/measures.csv"))
 
 
 def rows_of(system: System, downloads: Path) -> list[tuple]:
-    """Score a system's output by all metrics, by mistake, and as its makers did; return rows of COLUMNS."""
+    """Score a system's output by all metrics, by mistake, and like its makers; return rows of COLUMNS."""
     output, language = list(read_lines(download(system.output, downloads))), system.name[-2:]
     references = find_references(system, language, downloads)
     hypotheses, theirs, mistaken = output, references, {}
@@ -90,7 +89,7 @@ def rows_of(system: System, downloads: Path) -> list[tuple]:
 
 
 def find_references(system: System, language: str, downloads: Path) -> list[str]:
-    """Find the reference of each sentence that a system read; the first of several takes the first reference."""
+    """Find the references by the sentences that a system read, mostly a part of the test set."""
     sides = [f"{OPUS}/2014/en-{language}/newstest2014.{side}" for side in ("en", language)]
     known: dict[str, list[str]] = defaultdict(list)
     for source, reference in read_pairs(*(download(url, downloads) for url in sides)):
@@ -100,7 +99,7 @@ def find_references(system: System, language: str, downloads: Path) -> list[str]
 
 
 def mistakes(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
-    """Compute BLEU of detokenised sentences as it is often computed otherwise, mostly by mistake."""
+    """Compute BLEU of detokenised sentences in other ways, mostly common mistakes."""
     plain, reference = bleu.plain_quotes(references), bleu.paper_reference(references, language)
     words = bleu.moses_tokens(hypotheses, language)
     escaped = bleu.paper_tokens(hypotheses, language, escape=True)
@@ -115,7 +114,7 @@ def mistakes(hypotheses: list[str], references: list[str], language: str) -> dic
 
 
 def download(url: str, folder: Path) -> Path:
-    """Fetch what the folder lacks. A commit stands in each address, so its bytes are always the same."""
+    """Return a file of the folder, downloaded if missing. Each address names a commit, so its bytes never change."""
     path = folder / url.removeprefix("https://")
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

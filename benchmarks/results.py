@@ -9,10 +9,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import msgspec
 import torch
+from msgspec.structs import fields
 from tabulate import tabulate
 
+from transformer.config.experiment import Model
 from transformer.device import best_device
 from transformer.storage import provenance
 from transformer.storage.files import replacing
@@ -32,24 +33,22 @@ def require(package: str) -> None:
         raise LeftOut(f"{package} is not installed (make benchmarks)")
 
 
-def require_paper(peer: str, config: object) -> None:
+def require_paper(peer: str, config: Model) -> None:
     """Raise LeftOut if a model is not the paper's, the only one that toolkits have."""
-    # The defaults are the paper's.
-    options = [field for field in msgspec.structs.fields(config) if not field.required]
-    own = {field.name: getattr(config, field.name) for field in options if getattr(config, field.name) != field.default}
-    found = ", ".join(f"{key} {value}".lower() for key, value in own.items())
+    options = [field for field in fields(Model) if not field.required]  # their defaults are the paper's
+    own = [field.name for field in options if getattr(config, field.name) != field.default]
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
-        found = f"d_k {config.d_k}, d_v {config.d_v}"
-    elif config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:
-        found = found or "positions or embeddings of its own"
-    if found:
-        raise LeftOut(f"{peer} has the paper's model, found {found}")
+        own.append("d_k or d_v")
+    if config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:
+        own.append("positions or embeddings")
+    if own:
+        raise LeftOut(f"{peer} has only the paper's model, which this run changes: {', '.join(own)}")
 
 
 def opened(
     kinds: dict[str, Callable], titles: dict[str, str], folder: Path, *work: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Open systems, each in a folder of its own. Return them, and by title the reason of each that cannot take part."""
+    """Open each system in a folder of its own. Return the systems, and by title the reasons of those left out."""
     systems, left_out = {}, {}
     for name, kind in kinds.items():
         (folder / name).mkdir()
@@ -61,7 +60,7 @@ def opened(
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Run `action`; return the seconds until the device has done it, and its value."""
+    """Return the seconds until the device has done an action, and the action's value."""
     synchronize = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
     synchronize()
     started = perf_counter()
@@ -71,7 +70,7 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def product_speed(dtype: torch.dtype) -> float:
-    """Return the floating-point operations a second in the product of two large square matrices."""
+    """Return the FLOP/s in the product of two large square matrices."""
     size, times = (8192, 8) if torch.cuda.is_available() else (1536, 1)
     a, b = (torch.randn(size, size, device=best_device()).to(dtype) for _ in range(2))
     seconds, _ = timed(lambda: [a @ b for _ in range(times)])
@@ -79,7 +78,7 @@ def product_speed(dtype: torch.dtype) -> float:
 
 
 def leave(benchmark: str, label: str, output: Path | None, systems: dict[str, dict], **more: Any) -> None:
-    """Print a table of the systems' numbers, and write them with what they depend on besides the data."""
+    """Print a table of the systems' numbers; write them with the commit, hardware and versions."""
     peers = {each: importlib.metadata.version(each) if importlib.util.find_spec(each) else None for each in PEERS}
     about = {
         "benchmark": benchmark,
@@ -88,7 +87,7 @@ def leave(benchmark: str, label: str, output: Path | None, systems: dict[str, di
         "commit": provenance.commit(),
         "hardware": provenance.hardware(best_device()),
         "threads": torch.get_num_threads(),
-        "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute, these among them
+        "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute
         "versions": provenance.versions() | peers,
     }
     with replacing(output or FOLDER / f"{benchmark}-{label}.json") as file:

@@ -13,9 +13,7 @@ import numpy as np
 import torch
 from cyclopts.types import PositiveInt
 
-from benchmarks.joey import Joey
-from benchmarks.loops import Ours, Step
-from benchmarks.plain import Plain
+from benchmarks.loops import Joey, Ours, Plain, Step
 from benchmarks.results import THREADS, leave, opened, product_speed, timed
 from benchmarks.workload import of_paper, of_run
 from transformer.config.experiment import Model
@@ -30,7 +28,7 @@ IN_A_ROW = 10 if torch.cuda.is_available() else 1
 
 @dataclass
 class Taken:
-    """The steps that one system took at each turn, and the seconds that the turn lasted."""
+    """One system's steps at each turn, and the seconds of each turn."""
 
     dtype: torch.dtype
     turns: list[list[Step]] = field(default_factory=list)
@@ -65,7 +63,7 @@ def main(
     Args:
         run: A run of the pipeline, trained or not, with the folder of its data.
         model: Instead of both: the paper's batches, on random sentences of WMT's lengths. For a GPU.
-        in_a_row: Steps of a turn. A GPU is given work ahead, which is lost at the end of a turn.
+        in_a_row: Steps of a turn. A loop gives a GPU work in advance, which ends with the turn.
         output: The JSON file; results/train-LABEL.json if not given.
     """
     torch.set_num_threads(threads)
@@ -88,7 +86,7 @@ def main(
 def take_turns(
     systems: dict, warm_up: int, steps: int, in_a_row: int
 ) -> tuple[dict[str, Taken], dict[torch.dtype, float]]:
-    """Let each system take a turn, then measure bare matrix products of each type; repeat until all steps are done."""
+    """Let the systems take turns, and measure bare matrix products of each type in between."""
     taken = {name: Taken(system.dtype) for name, system in systems.items()}
     products = {system.dtype: [] for system in systems.values()}
     for system in systems.values():
@@ -105,7 +103,7 @@ def take_turns(
 
 
 def numbers(system: Taken, model: Model, ceiling: float) -> dict:
-    """Return the numbers of a system that depend on no other system."""
+    """Return one system's own numbers."""
     source, target = system.tokens()
     positions = sum(step.positions for turn in system.turns for step in turn)
     return {
@@ -122,7 +120,7 @@ def numbers(system: Taken, model: Model, ceiling: float) -> dict:
 
 
 def utilisation(model: Model, system: Taken, ceiling: float) -> float:
-    """Return the FLOP/s for tokens, without padding, as a share of bare products' `ceiling`: the median over turns."""
+    """Return the FLOP/s for tokens, without padding, over the `ceiling` of bare products: the median over turns."""
     flops = [sum(training_flops(model, total_lengths(step.lengths)) for step in turn) for turn in system.turns]
     return float(np.median(np.divide(flops, system.seconds))) / ceiling
 

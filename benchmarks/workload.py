@@ -1,23 +1,28 @@
-"""The work of a training: a run of the pipeline with its data, or the paper's models on sentences drawn at random."""
+"""The work of a training: a run of the pipeline with its data, or the paper's models on random sentences."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from msgspec import structs
 
 from transformer.config.experiment import EOS, UNK, Experiment, load
 from transformer.config.scales import PARSER, RunName, ScaleSettings
 from transformer.config.settings import accept
 from transformer.data.corpus import Subwords, TokenArray
-from transformer.layout import Data
+from transformer.device import available_memory, best_device
+from transformer.layout import Data, Run
 from transformer.storage.reading import read_yaml
 from transformer.training.batches import ParallelText, open_text
+from transformer.training.distributed import World
+from transformer.training.loop import TrainingRun
+from transformer.training.validation import Evaluation
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 NEVER = 10**9  # steps: the benchmark ends first
 
-# Lengths in subwords like those of WMT 2014's English-German pairs: a mean of 28, a long tail, sides that differ.
+# Lengths in subwords like WMT 2014's in English-German: a mean of 28 with EOS, a long tail, and sides that differ.
 SHAPE, MEAN, SPREAD, LONGEST = 2.0, 27.0, 0.2, 250
 
 
@@ -36,6 +41,13 @@ class Workload:
         """Return the most source and target tokens in a batch."""
         return self.experiment.training.source_tokens, self.experiment.training.target_tokens
 
+    def training(self, folder: Path, kind: type[TrainingRun] = TrainingRun, world: World | None = None) -> TrainingRun:
+        """Open its training in `folder`, at the newest state."""
+        world, experiment = world or World(0, 1, best_device()), self.experiment
+        evaluation = Evaluation(self.dev, self.vocabulary, self.budgets, experiment.running.bleu_sentences, world)
+        memory = available_memory(world.device, torch.get_num_threads())
+        return kind(experiment, self.text, evaluation, "benchmark", Run(folder), memory)
+
 
 def of_run(run: Path, data: Path) -> Workload:
     """Open a run of the pipeline, before or after it is trained."""
@@ -46,7 +58,7 @@ def of_run(run: Path, data: Path) -> Workload:
 
 
 def of_paper(model: str, pairs: int) -> Workload:
-    """Set up a model of Table 3 or 5 for English-German, or the parser's, on `pairs` whose tokens mean nothing."""
+    """Set up a model of Table 3 or 5 for English-German, or the parser's, on random pairs."""
     scale = ScaleSettings(accept(read_yaml(CONFIG)), "paper")
     run = RunName("supervised" if model == PARSER else "en-de", model, 1)
     experiment = structs.replace(scale.experiment(run), label="random sentences")
@@ -55,14 +67,14 @@ def of_paper(model: str, pairs: int) -> Workload:
 
 
 def unending(experiment: Experiment) -> Experiment:
-    """Return the experiment so that it logs as ever, but never ends, evaluates or saves."""
+    """Return the experiment as one that never ends, evaluates or saves."""
     running = structs.replace(experiment.running, evaluate_every=NEVER, save_every=NEVER)
     training = structs.replace(experiment.training, steps=NEVER)
     return structs.replace(experiment, training=training, running=running)
 
 
 def random_text(seed: int, pairs: int, rows: int) -> ParallelText:
-    """Draw sentence pairs with WMT's lengths, whose subwords are as frequent as in Zipf's law."""
+    """Draw sentence pairs with WMT's lengths and Zipf's frequencies of subwords."""
     random = np.random.default_rng(seed)
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
     sides = lengths, lengths * np.exp(random.normal(0, SPREAD, pairs))

@@ -14,7 +14,7 @@ from support.toy import PROCESSOR
 
 from transformer import cli
 from transformer.commands import doctor
-from transformer.commands.plan import LINE
+from transformer.commands.plan import _LINE
 from transformer.config import settings
 from transformer.config.schema import Bytes, Download
 from transformer.storage.files import InputError
@@ -98,7 +98,7 @@ def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path
     Path("resources/downloads/training-giga-fren.tar").touch()
     Path("resources/corpora/newstest2013.fr").touch()
     archive = config.downloads["training-giga-fren.tar"].size
-    assert whole - sum(doctor._needed_space(config).values()) == 5000 + archive + 3000 * LINE
+    assert whole - sum(doctor._needed_space(config).values()) == 5000 + archive + 3000 * _LINE
 
 
 def test_downloads_from_servers(monkeypatch):

@@ -94,7 +94,7 @@ def test_a_record_that_fails_loses_nothing(small, recorded, tmp_path):
     notes.write_text("mine")
     result = transformer(project, "record", "small", "--to", str(RECORD))
     assert (result.returncode, notes.read_text()) == (1, "mine")
-    assert f"{BASE}/NOTES.txt: expected a file of an older record, found another" in result.stderr
+    assert f"{BASE}/NOTES.txt: refusing to delete a file that `record` did not write" in result.stderr
     notes.unlink()
     before = {path: path.read_bytes() for path in (project / RECORD / BASE).iterdir()}
     result = transformer(project, "record", "small", "--to", str(RECORD))

@@ -198,12 +198,11 @@ def _check_downloads(config: Config) -> Iterator[_Finding]:
     """Check that a server or the mirror has each missing download."""
     needed = _missing_downloads(config)
     with ThreadPoolExecutor(16) as pool:
-        problems = dict(zip(needed, pool.map(partial(_refusal, mirror=config.mirror), needed.values()), strict=True))
+        refusals = pool.map(partial(_refusal, mirror=config.mirror), needed.values())
+    problems = [f"{name}: {refusal}" for name, refusal in zip(needed, refusals, strict=True) if refusal]
     fix = "a way to the network, or copy the file to <DIR>/<host>/<path> of an address and give --config mirror=<DIR>"
-    for name, problem in problems.items():
-        if problem:
-            yield _error("downloads", f"{name}: {problem}", fix)
-    if not any(problems.values()):
+    yield from (_error("downloads", problem, fix) for problem in problems)
+    if not problems:
         yield _ok("downloads", f"{len(needed)} files are missing, and can be had")
 
 
@@ -212,15 +211,15 @@ def _refusal(entry: Download, mirror: str) -> str | None:
     for url in (url for edition in [entry, *(entry.alternatives or [])] for url in edition.urls):
         if mirror:
             file = Path(mirror, *url.split("/")[2:])
-            problem = None if file.is_file() else f"no file {file}"
+            found, problem = file.is_file(), f"no file {file}"
         else:
             try:
                 response = requests.head(url, timeout=_ANSWER_SECONDS, allow_redirects=True)
-                refused = response.status_code >= 400 and response.status_code != 405  # 405: it only refuses HEAD
-                problem = f"{url}: HTTP {response.status_code} {response.reason}" if refused else None
+                problem = f"{url}: HTTP {response.status_code} {response.reason}"
+                found = response.status_code < 400 or response.status_code == 405  # which refuses HEAD only
             except requests.RequestException as failure:
-                problem = f"{url}: {origin(failure)}"
-        if problem is None:
+                found, problem = False, f"{url}: {origin(failure)}"
+        if found:
             return None
     return problem
 

@@ -29,7 +29,7 @@ _WEIGHT = 4  # bytes of float32
 _STATE = 3  # the weights and Adam's two moments
 _STATES = 2  # resume states that a run keeps (training/states.py)
 # Rounded up: bytes of a line of WMT's text, of the same line tokenised, and its tokens; text over its archive.
-LINE, _TOKENISED, _TOKENS, _UNPACKED = 180, 200, 30, 3
+_LINE, _TOKENISED, _TOKENS, _UNPACKED = 180, 200, 30, 3
 _ID, _OFFSET = 2, 8  # bytes in the token arrays (data/corpus.py)
 
 # Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it.
@@ -140,14 +140,10 @@ def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
     """Return a GPU's speed: given, else measured, else assumed. Raises InputError on a name not in _GPUS."""
     if name not in _GPUS:
         raise InputError(f"--gpu: expected one of {', '.join(_GPUS)}, found {name}")
-    newest = {}
-    for benchmark in _benchmarks():
-        if re.search(rf"\b{name}\b", benchmark["hardware"].lower()):  # as a word: a GH200 is no H200
-            newest[benchmark["label"]] = benchmark
     if utilisation is not None:
         flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
-    elif newest:
-        slowest = min(newest.values(), key=_sustained)
+    elif measured := _read_benchmarks(name):
+        slowest = min(measured, key=_sustained)
         origin = "{hardware} ({label}, {measured:.10}, commit {commit:.12})".format_map(slowest)
         flops, source = _sustained(slowest), f"measured on {origin}."
     else:
@@ -159,10 +155,11 @@ def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
     return _Speed("GPU", f"{name} GPU", flops, source)
 
 
-def _benchmarks() -> list[dict]:
-    """Read the recorded benchmarks of this project's training (benchmarks/train.py), the oldest first."""
+def _read_benchmarks(name: str) -> list[dict]:
+    """Return the newest benchmark of this project's training (benchmarks/train.py) for each model on a GPU."""
     read = [read_json(path) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
-    return sorted((one for one in read if "ours" in one["systems"]), key=lambda one: one["measured"])
+    found = [one for one in read if "ours" in one["systems"] and re.search(rf"\b{name}\b", one["hardware"].lower())]
+    return list({one["label"]: one for one in sorted(found, key=lambda one: one["measured"])}.values())
 
 
 def _sustained(benchmark: dict) -> float:
@@ -215,7 +212,7 @@ def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = 
     """Return the bytes of these tasks' plain corpora, each file once, without those already in the folder `there`."""
     files = {file for task in tasks for file in pipeline.tasks[task].files()}
     absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
-    return sum(_corpus_lines(pipeline.config, corpus) * LINE for corpus in absent)
+    return sum(_corpus_lines(pipeline.config, corpus) * _LINE for corpus in absent)
 
 
 def array_bytes(pipeline: Pipeline, tasks: Collection[str]) -> int:
@@ -242,7 +239,7 @@ def _corpus_lines(config: Config, corpus: str) -> int:
     archived = sum((config.downloads[name].size or 0) / sharing[name] for name in _downloads_of(entry))
     here = [Path(source.path) for source in entry.sources().values() if source.path]
     size = archived * _UNPACKED + sum(path.stat().st_size for path in here if path.is_file())
-    return -(-int(size) // LINE // len(entry.sources()))
+    return -(-int(size) // _LINE // len(entry.sources()))
 
 
 def _downloads_of(corpus: Corpus) -> set[str]:

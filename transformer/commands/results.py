@@ -1,4 +1,4 @@
-"""The commands `explain` and `record`: the runs behind a number, and what is kept of a scale's runs."""
+"""The commands `explain` and `record`: the runs behind a number, and a scale's small files for a record."""
 
 import logging
 import shlex
@@ -24,7 +24,7 @@ from transformer.storage.records import read_json
 
 logger = logging.getLogger(__name__)
 _Name = Literal[tuple(TABLES)]
-SMALL = (".yaml", ".json", ".jsonl", ".hyp", ".trees")  # what the tables are made from
+_SMALL = (".yaml", ".json", ".jsonl", ".hyp", ".trees")  # the inputs of the tables
 OF_SCALE = ("data/*/data.json", "tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "attention.json")
 OF_SCALE += ("layers.json", "report.html")
 
@@ -38,17 +38,17 @@ def record(
     config: list[str] | None = None,
     configfile: list[str] | None = None,
 ) -> None:
-    """Keep what is small of a scale's finished runs, so that its tables can be made again.
+    """Copy the small files of a scale's finished runs, from which its tables can be rebuilt.
 
-    A parser's trees come without their words, which are the treebank's. What the folder holds of other runs stays.
+    A parser's trees come without their words, which belong to the treebank. Other runs in the folder stay.
 
         python -m transformer record multi30k --to results/record/multi30k --weights en-de/base/1 en-fr/base/3
         snakemake --cores all --configfile results/record/multi30k/config.yaml
 
     Args:
-        scale: the scale whose results are kept
-        to: the folder that keeps them; its name is the scale's
-        weights: task/experiment/seed of runs whose averaged weights come along, rounded to 8 bits
+        scale: the scale whose results are copied
+        to: the folder of the record; its name is the scale's
+        weights: task/experiment/seed of runs whose averaged weights are copied, too, as int8
         config: KEY=VALUE, as Snakemake's
         configfile: YAML files, as Snakemake's
     """
@@ -82,13 +82,13 @@ def record(
 
 
 def _record_run(run: Run, target: Run, with_weights: bool) -> None:
-    """Copy a run's small files, and when all are there, put them in the place of older ones."""
+    """Copy a run's small files, and replace older ones when all are copied."""
     ours = {path.name for path in (*run.folder.iterdir(), run.vocabulary, run.average)}
     for old in target.folder.iterdir() if target.folder.exists() else ():
         if old.name not in ours:
-            raise InputError(f"{old}: expected a file of an older record, found another; it would be lost")
-    kept = [path for path in sorted(run.folder.iterdir()) if path.suffix in SMALL and path.is_file()]
-    if with_weights or run.folder.parent.name == "base":  # whose translations the table `why` splits again
+            raise InputError(f"{old}: refusing to delete a file that `record` did not write; move it elsewhere")
+    kept = [path for path in sorted(run.folder.iterdir()) if path.suffix in _SMALL and path.is_file()]
+    if with_weights or run.folder.parent.name == "base":  # the table `why` splits base's translations again
         kept.append(run.vocabulary)
     with replacing_folder(target.folder) as folder:
         for path in kept:
@@ -103,14 +103,14 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
 
             tensors, header = weights.load(run.average)
             weights.save(Run(folder).average, weights.to_int8(tensors), header | {"rounded": True})
-        if "files" in (record := read_trained(run.record)):  # of those that are kept, as they are kept
+        if "files" in (record := read_trained(run.record)):  # checksums of the copied files, as they are now
             write_trained(Run(folder).record, record, filter(Path.exists, map(folder.joinpath, record["files"])))
 
 
 def explain(
     table: _Name, row: str, column: str, /, *, config: list[str] | None = None, configfile: list[str] | None = None
 ) -> None:
-    """Print the runs behind a number of a table, as the page does when one chooses it.
+    """Print the runs behind a number of a table, like the page's dialog.
 
     python -m transformer explain table2 base en-de
 

@@ -1,4 +1,4 @@
-"""Manners of jobs and tools: signals, closed and full outputs, a missing environment, locks of others."""
+"""How programs end: signals, closed and full outputs."""
 
 import os
 import re
@@ -13,16 +13,6 @@ import pytest
 from msgspec import to_builtins
 from support.project import ROOT
 from support.toy import PREPARATION, PROCESSOR, heed_signals, write_text
-
-PROGRAM = [sys.executable, "-m", "transformer"]
-
-
-def run(*arguments, shell: str = "", **env: str) -> subprocess.CompletedProcess:
-    """Run a verb in the project's folder, with what a shell adds to its command line, such as a closed output."""
-    line = f"{shlex.join([*PROGRAM, *map(str, arguments)])} {shell}"
-    pipes = {"capture_output": True, "timeout": 60}
-    return subprocess.run(["bash", "-c", line], cwd=ROOT, env=PROCESSOR | env, **pipes)
-
 
 # Signals.
 
@@ -85,28 +75,6 @@ def test_workers_end_with_a_job_that_is_killed(tokenizing, number, code):
     assert psutil.wait_procs(workers, timeout=30)[1] == []
 
 
-WRITING = """import io, os, signal, sys
-from transformer.process import clean_exit
-
-class Errors(io.RawIOBase):
-    def writable(self):
-        return True
-
-    def write(self, data):
-        signal.raise_signal(signal.SIGTERM)
-        return os.write(2, data)
-
-sys.stderr = io.TextIOWrapper(io.BufferedWriter(Errors()), write_through=True)
-with clean_exit("program"):
-    print("text", file=sys.stderr, flush=True)
-"""
-
-
-def test_a_signal_may_come_while_something_is_written():
-    done = subprocess.run([sys.executable, "-c", WRITING], env=PROCESSOR, capture_output=True, text=True)
-    assert (done.stderr.splitlines()[-1], done.returncode) == ("program: ended by SIGTERM", 143)
-
-
 def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
     """SentencePiece answers none for as long as it learns: minutes, or hours."""
     program = (
@@ -161,35 +129,32 @@ def test_a_job_says_the_same_in_its_log_and_in_the_terminal(tmp_path, body, code
 
 # Standard streams.
 
+PROGRAM = "import sys; from transformer.process import clean_exit\nwith clean_exit('program'): print('é')"
 
-@pytest.fixture(scope="module")
-def fetch(tmp_path_factory) -> list:
-    """Return a command that names its output, in whose path a character is not ASCII."""
-    folder = tmp_path_factory.mktemp("é")
-    (folder / "example.org").mkdir()
-    write_text(folder / "example.org/text", ["das ist ein Hund ."])
-    return ["fetch", "--url", "https://example.org/text", "--mirror", folder, "--output", folder / "copy"]
+
+def shell(redirection: str, **env: str) -> subprocess.CompletedProcess:
+    """Run a program that prints é, with an addition to its command line such as a closed output."""
+    line = f"{shlex.join([sys.executable, '-c', PROGRAM])} {redirection}"
+    return subprocess.run(["bash", "-c", line], cwd=ROOT, env=PROCESSOR | env, capture_output=True, timeout=60)
 
 
 @pytest.mark.parametrize(
-    ("shell", "code", "message"),
+    ("redirection", "code", "message"),
     [
-        ("> /dev/full", 1, "transformer fetch: error: .*No space left on device\n"),
+        ("> /dev/full", 1, "program: error: .*No space left on device\n"),
         (">&- <&-", 0, ""),
         ("2>&-", 0, ""),
         ("| true; exit ${PIPESTATUS[0]}", 128 + signal.SIGPIPE, ""),
     ],
 )
-def test_closed_and_full_streams(fetch, shell, code, message):
-    ended = run(*fetch, shell=shell)
+def test_closed_and_full_streams(redirection, code, message):
+    ended = shell(redirection)
     assert ended.returncode == code
     assert re.fullmatch(message, ended.stderr.decode())
 
 
-def test_what_the_terminal_cannot_show(fetch):
-    """Messages have escapes, also errors; data are UTF-8."""
-    ended = run(*fetch, PYTHONIOENCODING="ascii")
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert "\\xe9" in ended.stdout.decode("ascii")
-    ended = run("score", "--hyp", "ü", "--ref", "ü", "--lang", "de", PYTHONIOENCODING="ascii")
-    assert ended.stderr.decode("ascii").startswith("transformer score: error: \\xfc: cannot be read")
+def test_a_character_that_the_terminal_cannot_show_is_escaped():
+    assert (shell("", PYTHONIOENCODING="ascii").stdout, shell("").stdout) == (b"\\xe9\n", "é\n".encode())
+    command = [sys.executable, "-m", "transformer", "score", "--hyp", "ü", "--ref", "ü", "--lang", "de"]
+    ended = subprocess.run(command, env=PROCESSOR | {"PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=60)
+    assert ended.stderr.startswith(b"transformer score: error: \\xfc: ")
