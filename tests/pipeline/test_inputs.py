@@ -65,9 +65,13 @@ def test_phrases_and_silver_trees_are_for_training():
     assert mix(wildcards(task="semi-supervised", split="dev")) == {"drawn": 0, "repeat": 1}
 
 
-def test_untracked_values_are_those_of_functions_that_take_output():
-    assert "output" in inspect.signature(untracked(asked().longest)).parameters
-    assert untracked(asked().longest)(wildcards(), ["data.json"]) == asked().longest(wildcards())
+def test_snakemake_compares_all_values_that_are_not_untracked():
+    """It compares no value of a function that takes `input` or `output`: a changed vocabulary would go unnoticed."""
+    ask = asked()
+    for function in (ask.vocabulary_options, ask.mix_options, ask.preparation, ask.treebank_options, ask.identity):
+        assert list(inspect.signature(function).parameters) == ["wildcards"]
+    assert list(inspect.signature(untracked(ask.longest)).parameters) == ["wildcards", "output"]
+    assert untracked(ask.longest)(wildcards(), ["data.json"]) == ask.longest(wildcards())
 
 
 def test_weights_and_search_of_translations():
