@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from transformer.evaluation.scores import RESAMPLES, bleu_draws, f1_draws, holm, p_value, with_training
+from transformer.evaluation.significance import RESAMPLES, add_seed_variance, bleu_draws, f1_draws, holm, p_value
 
 SOURCE = random.Random(1)
 REFERENCES = [" ".join(SOURCE.choices("abcdefghij", k=8)) for _ in range(40)]
@@ -78,9 +78,9 @@ def test_the_chance_in_training_moves_no_difference_and_is_the_same_whenever_it_
     """Not even with one degree of freedom, where the mean of draws of t is anything."""
     sentences = np.linspace(0, 1, RESAMPLES)
     systems = [([30.0, 40.0], np.zeros((2, RESAMPLES))), ([20.0], np.zeros((1, RESAMPLES)))]
-    drawn = with_training(sentences, (1, 1), systems)
+    drawn = add_seed_variance(sentences, (1, 1), systems)
     assert drawn.mean() == pytest.approx(0.5)
-    assert np.array_equal(drawn, with_training(sentences, (1, 1), systems))
+    assert np.array_equal(drawn, add_seed_variance(sentences, (1, 1), systems))
 
 
 def test_holm_by_hand():

@@ -14,7 +14,8 @@ from support.toy import forge, make_data, random_model, random_text, write_text
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
 from transformer.evaluation.analyses import longest_of
-from transformer.evaluation.scores import describe, limits
+from transformer.evaluation.scores import describe
+from transformer.evaluation.significance import limits
 from transformer.evaluation.subject import (
     LongSentence,
     averaging,

@@ -24,7 +24,7 @@ LAYERS = (  # lowest first; a new package must be placed
     ("commands",),
     ("__main__",),
 )
-SCORES = ("transformer.evaluation.bleu", "transformer.evaluation.scores")  # these need no model: all may use them
+SCORES = tuple(f"transformer.evaluation.{name}" for name in ("bleu", "scores", "significance"))  # these need no model
 PLACES = {name: place for place, layer in enumerate(LAYERS) for name in layer}
 
 

@@ -14,7 +14,8 @@ from transformer.config.experiment import POSITIONS
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.evaluation.analyses import Analysis, Averaging, GroupedByLength, Smoothing, Tuning
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.scores import bleu_draws, describe, draws, limits
+from transformer.evaluation.scores import describe
+from transformer.evaluation.significance import bleu_draws, draws, limits
 from transformer.layout import Data, Run
 from transformer.model.transformer import Transformer
 from transformer.model.weights import average, require

@@ -27,7 +27,10 @@ SEARCH = [
     "data/tokenization.py",
     *(f"translation/{name}.py" for name in ("decoder", "search", "translator")),
 ]
-SCORES = ["data/tokenization.py", "evaluation/bleu.py", "evaluation/scores.py"]
+SCORES = [
+    "data/tokenization.py",
+    *(f"evaluation/{name}.py" for name in ("bleu", "scores", "significance")),
+]
 RESOURCES = layout.Resources("resources")
 RESULTS = layout.Scale(f"{config['results']}/{{scale}}")
 DATA = RESULTS.data("{task}")

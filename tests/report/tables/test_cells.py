@@ -7,17 +7,9 @@ import pandas as pd
 import pytest
 from support.scored import score, write_scores
 
-from transformer.evaluation.scores import RESAMPLES, read_scores
-from transformer.report.tables.cells import (
-    LEVEL,
-    Difference,
-    difference_text,
-    flops_text,
-    over_seeds,
-    p_text,
-    paired,
-    verdict,
-)
+from transformer.evaluation.scores import read_scores
+from transformer.evaluation.significance import LEVEL, RESAMPLES, Difference, verdict
+from transformer.report.tables.cells import difference_text, flops_text, over_seeds, p_text, paired
 
 NAN = float("nan")
 

@@ -11,7 +11,7 @@ from support.toy import make_experiment
 from transformer.config.experiment import save
 from transformer.data.corpus import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores
-from transformer.evaluation.scores import bleu_draws
+from transformer.evaluation.significance import bleu_draws
 from transformer.report.tables.why import why
 from transformer.storage.files import sha256
 

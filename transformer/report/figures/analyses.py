@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses import KINDS, GroupedByLength, Heads, longest_of
-from transformer.evaluation.scores import limits
+from transformer.evaluation.significance import limits
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
 from transformer.report.tables.cells import mean_draws, missing

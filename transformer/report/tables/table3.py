@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.evaluation.scores import holm, read_scores, require_one
+from transformer.evaluation import significance
+from transformer.evaluation.scores import read_scores, require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 
@@ -89,14 +90,14 @@ _COLUMNS = [
 def findings(frame: pd.DataFrame) -> str:
     """Count and name the paper's differences from base: seen in both measurements, in one, not; slight; weak."""
     both = frame[["here", f"{TEST}here"]].apply(set, axis=1)
-    both = both[[not said & {"", cells.NO_VERDICT} for said in both]]
-    kinds = {"seen": {cells.SEEN}, "not_seen": {cells.NOT_SEEN}}
-    kinds |= {f"{kind}_once": {*said, cells.OPEN} for kind, said in kinds.items()}
+    both = both[[not said & {"", significance.NO_VERDICT} for said in both]]
+    kinds = {"seen": {significance.SEEN}, "not_seen": {significance.NOT_SEEN}}
+    kinds |= {f"{kind}_once": {*said, significance.OPEN} for kind, said in kinds.items()}
     named = {kind: list(both.index[[said == alone for said in both]]) for kind, alone in kinds.items()}
     named["open"] = [name for name in both.index if not any(name in names for names in named.values())]
     named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == SLIGHT])
     corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
-    named["weak"] = list(corrected.index[(corrected >= cells.LEVEL).any(axis=1)])
+    named["weak"] = list(corrected.index[(corrected >= significance.LEVEL).any(axis=1)])
     texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
     told = dict.fromkeys(named, "0") | texts
     return cells.note("table3", "findings", all=len(both), least=SLIGHT, **told) if len(both) else ""
@@ -142,7 +143,7 @@ def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
         each = cells.paired(same, base, runs)
         size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
         expected = ("higher" if papers[experiment] > 0 else "lower") if size > 0 else ""
-        here = cells.verdict(expected, each, min(size, cells.MARGIN))
+        here = significance.verdict(expected, each, min(size, significance.MARGIN))
         rows[experiment] = (each.value, each.low, each.high, each.p, here, " ".join(each.runs))
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "here", "pair"])
-    return frame.assign(p_holm=holm(frame["p"]))
+    return frame.assign(p_holm=significance.holm(frame["p"]))

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from transformer.evaluation import significance
 from transformer.evaluation.analyses import KINDS, PAYLOADS, longest_of
-from transformer.evaluation.scores import holm, require_one
+from transformer.evaluation.scores import require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Row, Table, lay_out
 from transformer.report.tables.table3 import read_last
@@ -52,7 +53,9 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     claims = read_claims(input.paper)
     named = {name for claim in claims for name in (claim.row, claim.against)}
     others = [name for name in runs["experiment"].unique() if name in params.claims and name not in named]  # a user's
-    own_rows = [Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others]
+    own_rows = [
+        Claim("", f"For comparison: `{name}`.", name, "base", "", significance.MARGIN, "", "") for name in others
+    ]
     compared = [row for claim in claims + own_rows for row in _compare_claim(claim, runs, tested, analysed)]
     frame = _frame_of(compared)
     rows = _lines(compared)
@@ -77,7 +80,7 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
 
 def read_claims(path: str) -> list[Claim]:
     table = cells.read_printed(path)
-    table["effect"] = pd.to_numeric(table["effect"]).fillna(cells.MARGIN)
+    table["effect"] = pd.to_numeric(table["effect"]).fillna(significance.MARGIN)
     return [Claim(**line) for line in table[list(Claim._fields)].to_dict("records")]
 
 
@@ -111,22 +114,22 @@ def _tell(claim: Claim, own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFra
     if not (len(own) and len(other)):
         return None, "not run"
     difference = cells.paired(own, other, pool)
-    least = 0.0 if claim.row == _PERPLEXITY else cells.TRANSLATES
-    return difference, cells.verdict(claim.expected, difference, claim.effect, least)
+    least = 0.0 if claim.row == _PERPLEXITY else significance.TRANSLATES
+    return difference, significance.verdict(claim.expected, difference, claim.effect, least)
 
 
 def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
     """List a row per comparison with all digits, for the CSV file."""
     rows = []
     for row in compared:
-        values, test = dict.fromkeys(cells.Difference._fields), row["test"]
+        values, test = dict.fromkeys(significance.Difference._fields), row["test"]
         if difference := row["difference"]:
             values = difference._asdict() | {"runs": " ".join(difference.runs)}
         start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
         second = {f"test_{name}": getattr(test, name, None) for name in ("value", "low", "high", "p")}
         rows.append(start | values | {"verdict": row["verdict"]} | second | {"test_verdict": row["test_verdict"]})
     frame = pd.DataFrame(rows).astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", significance.holm(frame["p"]))
     return frame
 
 

@@ -17,7 +17,8 @@ from transformer.config.experiment import load
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.scores import bleu_draws, read_scores
+from transformer.evaluation.scores import read_scores
+from transformer.evaluation.significance import bleu_draws
 from transformer.layout import Run
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
