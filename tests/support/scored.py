@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from transformer.evaluation.bleu import token_bleu
@@ -57,8 +56,7 @@ def write_scores(folder: Path, *contents) -> list[str]:
 
 def make_table(make: Callable, key: str, **options) -> tuple[Any, dict[str, dict], Table]:
     """Make a table of these inputs and parameters; the frame, its rows by `key`, and the table."""
-    both = SimpleNamespace(**options)
-    table, frame = make(both, both)
+    table, frame = make(**options)
     assert "nan" not in markdown(table).lower()
     return frame, {row[key]: row for row in frame.reset_index().to_dict("records")}, table
 

@@ -1,7 +1,6 @@
 """Figures 3 to 5 of weights by hand: lines and texts are read back from the axes."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ def drawn(tmp_path):
         sentence |= dict.fromkeys(("encoder", "decoder", "cross"), layers)
         content = {"run": "en-de/base/1", "label": "toy", "layers": 2, "heads": 3, "sentences": [sentence]}
         (tmp_path / "attention.json").write_text(json.dumps(content))
-        drawing = figure(SimpleNamespace(attention=str(tmp_path / "attention.json")), None)
+        drawing = figure(attention=str(tmp_path / "attention.json"))
         (axes,) = drawing.figure.axes
         rays = [(line.get_color(), line.get_alpha()) for line in axes.lines]
         return drawing, {text.get_text() for text in axes.texts}, rays

@@ -1,7 +1,5 @@
 """Analyses of trained runs: the importance of heads (§3.2.2), how far they look (§4), and BLEU by length (§3.5)."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -33,9 +31,9 @@ _POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]
 PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}}  # of sentences: how they look
 
 
-def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def head_importance(*, heads: str) -> Drawing:
     """Draw the importance and the reach of each head, and loss and BLEU over the number of masked heads."""
-    found = read_of_run(input.heads, Heads)
+    found = read_of_run(heads, Heads)
     map_inches = LAYER_INCHES * found["layers"] + AROUND_INCHES
     figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + CURVES_INCHES), layout="constrained")
     *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, CURVES_INCHES))
@@ -124,9 +122,9 @@ def _draw_masking(row: SubFigure, found: Heads) -> None:
     losses.legend()
 
 
-def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> Drawing:
     """Draw a line for each run: single sentences filled, joined ones hollow."""
-    contents = [read_of_run(path, GroupedByLength) for path in input.lengths]
+    contents = [read_of_run(path, GroupedByLength) for path in lengths]
     runs = {run_name(content["run"]): content for content in contents}
     figure, axes = new(PAGE_INCHES, 2.8)
     points = _points(contents)
@@ -145,7 +143,7 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
     caption = (
-        f"BLEU by the length of sentences of the dev set of {params.dev_label}. Filled: single sentences, in groups by "
+        f"BLEU by the length of sentences of the dev set of {dev_label}. Filled: single sentences, in groups by "
         f"length; hollow: neighbours joined until their tokens are a multiple of {longest} source sentence in "
         "training. Lines are means over seeds; bars hold 95 % of them on resampled sets. Groups differ in their "
         "sentences, not in length alone: lines can be compared at one length."
@@ -160,7 +158,7 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
         caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
     alt = f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
-    return Drawing(figure, caption + not_shown(missing(params.expected, runs)), alt)
+    return Drawing(figure, caption + not_shown(missing(expected, runs)), alt)
 
 
 def _points(contents: list[GroupedByLength]) -> pd.DataFrame:

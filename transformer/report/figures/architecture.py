@@ -1,7 +1,5 @@
 """Figures 1 and 2: the model and its attention, as block diagrams drawn from a run's configuration."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch
@@ -29,10 +27,10 @@ ENCODER, DECODER = 1.02, COLUMN_INCHES - 1.02  # the stacks' middles
 STEP, LETTERS, TITLE, PILE = 0.13, 0.22, 2.22, 0.035
 
 
-def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of `input.experiment`."""
-    experiment = load(input.experiment)
-    model, run = experiment.model, run_name(asdict(experiment))
+def figure1(*, experiment: str) -> Drawing:
+    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of an experiment.yaml."""
+    settings = load(experiment)
+    model, run = settings.model, run_name(asdict(settings))
     boxes = [(number, *box) for sublayer in DECODER_LAYER for number, box in enumerate(blocks(model, sublayer))]
     height = sum(_gap_below(number, tint) + _height_of(text) for number, text, tint in boxes)
     height += GAP + _height_of("Norm") if model.norm == "pre" else 0
@@ -154,10 +152,10 @@ def _draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) ->
         label(axes, x + side * 0.72, y, added)
 
 
-def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw dot-product attention (§3.2), and multi-head attention with the sizes of `input.experiment`."""
-    experiment = load(input.experiment)
-    model, run = experiment.model, run_name(asdict(experiment))
+def figure2(*, experiment: str) -> Drawing:
+    """Draw dot-product attention (§3.2), and multi-head attention with the sizes of an experiment.yaml."""
+    settings = load(experiment)
+    model, run = settings.model, run_name(asdict(settings))
     name = f"{'Scaled ' * model.scaled}Dot-Product Attention"
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     _draw_dot_product(axes, 0.72, model)

@@ -2,7 +2,6 @@
 
 import math
 from itertools import combinations
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -65,11 +64,11 @@ class ShownSentence(NamedTuple):
         )
 
 
-def _sentence_of(figure: str, input: SimpleNamespace) -> ShownSentence:
-    attention = read_json(input.attention, Attention)
-    entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
+def _sentence_of(figure: str, attention: str) -> ShownSentence:
+    described = read_json(attention, Attention)
+    entry = next(entry for entry in described["sentences"] if figure in entry["figures"])
     layers = [by_word(entry["source"], np.array(layer, dtype=float).round(6)) for layer in entry["encoder"]]
-    where = f"Encoder self-attention of {attention['run']} ({attention['label']})."
+    where = f"Encoder self-attention of {described['run']} ({described['label']})."
     return ShownSentence(layers[0][0], np.stack([own for _, own in layers]), where, entry["figures"][figure])
 
 
@@ -96,9 +95,9 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
     return words, np.add.reduceat(given, starts, axis=1) / lengths[:, None]
 
 
-def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def figure3(*, attention: str) -> Drawing:
     """Draw attention from one word in all heads of the layer that has the head which looks at its partner most."""
-    shown = _sentence_of("figure3", input)
+    shown = _sentence_of("figure3", attention)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     ((layer, head),) = _strongest_heads(shares, 1)
     weights = shown.weights[layer]
@@ -112,9 +111,9 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, shown.strongest(weights.mean(axis=0)[start]))
 
 
-def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def figure4(*, attention: str) -> Drawing:
     """Draw anaphora: the two heads that look from a pronoun at its antecedent most."""
-    shown = _sentence_of("figure4", input)
+    shown = _sentence_of("figure4", attention)
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     places = _strongest_heads(shares, 2)
     chosen = np.stack([shown.weights[place] for place in places])  # [two, words, words]
@@ -129,9 +128,9 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, shown.strongest(chosen[0, start]))
 
 
-def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def figure5(*, attention: str) -> Drawing:
     """Draw two heads that do different things."""
-    shown = _sentence_of("figure5", input)
+    shown = _sentence_of("figure5", attention)
     number = _layer(len(shown.weights))
     weights = shown.weights[number - 1]
     heads = two_structured(weights)

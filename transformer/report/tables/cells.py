@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterable
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,7 @@ import pandas as pd
 from transformer.config.experiment import RECIPE_OF
 from transformer.evaluation import significance
 from transformer.evaluation.significance import Difference, Seeds, compare, compare_uses, limits
-from transformer.pipeline.registry import TABLES
-from transformer.report.tables.render import Cell, Column, Grid, Note, Table, lay_out
+from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
 from transformer.storage.records import Start
 
 _WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
@@ -130,6 +130,17 @@ def from_paper(difference: str, printed: str, prefix: str = "") -> Callable[[dic
     return cell
 
 
+def score_row(model: str, row: dict, score: str, prefix: str = "") -> Row:
+    """Make a line of the page's summary: our score beside the paper's."""
+    return {
+        "Model": model,
+        "Ours": mean(score, 1, prefix)(row),
+        "95 %": interval_95(prefix)(row),
+        "Paper": mean_text(row[f"{prefix}paper"], nan, 1),
+        "− paper": ours(difference_text(row[f"{prefix}difference"], 1), row[f"{prefix}runs"]),
+    }
+
+
 # Differences between two systems on the same sentences.
 
 
@@ -169,9 +180,9 @@ def note(table: str, name: str, **values) -> str:
     return WORDS[table][name].format(**CONSTANTS, **values)
 
 
-def titled(name: str, grid: Grid, notes: list[Note], **values) -> Table:
-    """Put a table together with its title and caption; `values` are filled into the latter."""
-    return Table(name, TABLES[name].title, note(name, "caption", **values), grid, notes)
+def captioned(name: str, grid: Grid, notes: list[Note], found: str = "", scores: Iterable[Row] = (), **values) -> Table:
+    """Put a table together with its caption, into which `values` are filled; it gets its title when it is written."""
+    return Table(name, "", note(name, "caption", **values), grid, notes, found, list(scores))
 
 
 def fixed(*names: str) -> list[Note]:

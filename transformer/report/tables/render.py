@@ -3,15 +3,15 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from transformer.storage.files import environment, replacing
+from transformer.report import environment
+from transformer.storage.files import write
 
 CODE = re.compile(r"`([^`]*)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
@@ -50,6 +50,11 @@ class Grid:
         """The headings, then the cells of each row."""
         return [list(self.rows[0]), *(list(row.values()) for row in self.rows)]
 
+    @property
+    def sides(self) -> list[str]:
+        """The side that each column is set to."""
+        return ["left" if heading in self.words else "right" for heading in self.rows[0]]
+
 
 @dataclass(frozen=True)
 class Column:
@@ -87,6 +92,8 @@ class Table:
     caption: str
     grid: Grid
     notes: list[Note]
+    found: str = ""  # the findings in a sentence, and our scores beside the paper's, for the page's summary
+    scores: list[Row] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -105,8 +112,7 @@ def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
     parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
     for ending, content in parts.items():
-        with replacing(f"{output}.{ending}") as file:
-            file.write(content)
+        write(f"{output}.{ending}", content)
 
 
 def markdown(table: Table) -> str:
@@ -125,14 +131,9 @@ def markdown_grid(grid: Grid) -> str:
     if not grid.rows:
         return ""
     lines = [[str(cell).replace("|", r"\|") for cell in line] for line in grid.lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    pads = [str.ljust if heading in grid.words else str.rjust for heading in grid.rows[0]]
-    columns = list(zip(pads, widths, strict=True))
-    head, *rows = [
-        " | ".join(pad(cell, width) for cell, (pad, width) in zip(line, columns, strict=True)) for line in lines
-    ]
-    rule = "|".join(pad(":", width + 2, "-") for pad, width in columns)
-    return "\n".join([f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows)])
+    # Of headings tabulate makes columns wider: as a first row, the headings come below the rule.
+    rule, head, *rows = tabulate(lines, tablefmt="pipe", disable_numparse=True, colalign=grid.sides).split("\n")
+    return "\n".join([head, rule, *rows])
 
 
 def latex(table: Table) -> str:
@@ -157,8 +158,7 @@ def _latex_grid(grid: Grid) -> str:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
     headings, *cells = [[_latex_text(cell) for cell in line] for line in grid.lines]
-    sides = ["left" if heading in grid.words else "right" for heading in grid.rows[0]]
-    tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=sides)
+    tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=grid.sides)
     top, head, body, end = tabular.split(r"\hline")
     return "".join([fitted, "\n", top, r"\toprule", head, r"\midrule", body, r"\bottomrule", end, "}"])
 
@@ -178,12 +178,11 @@ def _latex_text(text: str | Cell) -> str:
 
 def html(table: Table, scrolls: str = "") -> Markup:
     """Write the table, cells with their runs in `data-runs`, and the notes; grids scroll in boxes called `scrolls`."""
-    template = marked_environment(Path(__file__).parent).get_template("table.html")
-    return Markup(template.render(table=table, scrolls=scrolls))
+    return Markup(marked_environment().get_template("table.html").render(table=table, scrolls=scrolls))
 
 
-def marked_environment(templates: Path) -> jinja2.Environment:
-    """Prepare templates with the filter `marked`, which sets code and exponents."""
+def marked_environment() -> jinja2.Environment:
+    """Return the environment of the templates, with the filter `marked`, which sets code and exponents."""
 
     def marked(text: str | Cell) -> Markup:
         parts = CODE.split(str(text))  # texts and codes in turn
@@ -192,6 +191,6 @@ def marked_environment(templates: Path) -> jinja2.Environment:
         parts[1::2] = (f"<code>{escape(part)}</code>" for part in parts[1::2])
         return Markup("".join(parts))
 
-    jinja = environment(templates)
+    jinja = environment()
     jinja.filters["marked"] = marked
     return jinja

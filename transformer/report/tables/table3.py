@@ -4,7 +4,6 @@ On the dev set by the last checkpoints alone, as §6.2 averages none; and on the
 """
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 
@@ -19,29 +18,38 @@ TEST = "test_"  # begins the columns of the second measurement
 SLIGHT = 0.1  # BLEU, the last digit that the paper prints
 
 
-def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table. input: paper, score, test (files).
-
-    params: dev_label, label, expected (runs), data_of_paper; values, by experiment what it has at this scale.
-    """
-    runs, tested = read_last(input.score), read_last(input.test)
-    frame = variations(read_variations(input.paper), runs, tested, params.data_of_paper)
+def table3(
+    *,
+    paper: str,
+    score: list[str],
+    test: list[str],
+    label: str,
+    dev_label: str,
+    data_of_paper: bool,
+    expected: list[str],
+    values: dict[str, str],
+) -> tuple[Table, pd.DataFrame]:
+    """Make the table. score, test: score files on the dev set and on the test set. values: settings by experiment."""
+    runs, tested = read_last(score), read_last(test)
+    frame = variations(read_variations(paper), runs, tested, data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
     columns = [column for column in _COLUMNS if compared or column.heading != "− paper"]
     rows = frame.assign(
         millions=frame["parameters"] / 1e6,
         papers=frame["paper_difference"].drop("base", errors="ignore"),
-        values=[params.values.get(name, "") * (name != "base") for name in frame.index],
+        values=[values.get(name, "") * (name != "base") for name in frame.index],
     ).reset_index()
-    notes = list(filter(None, [cells.note("table3", "reading", base=params.values["base"]), findings(frame)]))
+    found = findings(frame)
+    notes = list(filter(None, [cells.note("table3", "reading", base=values["base"]), found]))
     notes += [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
-    notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
+    notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table3.here", "scores.chance")
     notes += cells.fixed("table3.few") if len(runs) - runs["experiment"].nunique() == 1 else []
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
     notes += cells.provenance(runs)
-    return cells.titled("table3", lay_out(rows, columns), notes, label=params.dev_label, test_label=params.label), frame
+    labels = {"label": dev_label, "test_label": label}
+    return cells.captioned("table3", lay_out(rows, columns), notes, found, **labels), frame
 
 
 def _against_base(prefix: str) -> Column:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from math import nan
 from operator import itemgetter
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -41,29 +40,39 @@ class Claim(NamedTuple):
     source: str
 
 
-def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
+def table5(
+    *,
+    paper: str,
+    score: list[str],
+    test: list[str],
+    label: str,
+    dev_label: str,
+    expected: list[str],
+    claims: dict[str, dict],
+    probes: list[str],
+    **analyses: list[str],
+) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    input: paper, score, test (files), and the files of each analysis under its name. params: dev_label, label; claims,
-    the rows that are trained for this table; expected (runs); probes, all analyses that should be there, each as
-    ANALYSIS:RUN.
+    score, test: score files on the dev set and on the test set. claims: the rows that are trained for this table.
+    probes: all analyses that should be there, each as ANALYSIS:RUN. analyses: the files of each analysis.
     """
-    runs, tested = read_last(input.score), read_last(input.test)
-    analysed = {name: _read_analysis(name, getattr(input, name)) for name in PAYLOADS}
-    claims = read_claims(input.paper)
-    named = {name for claim in claims for name in (claim.row, claim.against)}
-    others = [name for name in runs["experiment"].unique() if name in params.claims and name not in named]  # a user's
+    runs, tested = read_last(score), read_last(test)
+    analysed = {name: _read_analysis(name, analyses[name]) for name in PAYLOADS}
+    printed = read_claims(paper)
+    named = {name for claim in printed for name in (claim.row, claim.against)}
+    others = [name for name in runs["experiment"].unique() if name in claims and name not in named]  # a user's
     own_rows = [
         Claim("", f"For comparison: `{name}`.", name, "base", "", significance.MARGIN, "", "") for name in others
     ]
-    compared = [row for claim in claims + own_rows for row in _compare_claim(claim, runs, tested, analysed)]
+    compared = [row for claim in printed + own_rows for row in _compare_claim(claim, runs, tested, analysed)]
     frame = _frame_of(compared)
     rows = _lines(compared)
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
-    unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(params.probes, there))
-    published = pd.DataFrame([claim._asdict() for claim in claims if claim.published], columns=Claim._fields)
+    unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(probes, there))
+    published = pd.DataFrame([claim._asdict() for claim in printed if claim.published], columns=Claim._fields)
     notes = [*cells.fixed("table5.how", "table5.detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
-    notes += cells.gaps(params.expected, runs)
+    notes += cells.gaps(expected, runs)
     notes += [cells.note("table5", "gaps", names=unmeasured)] if unmeasured else []
     notes += [[line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]]]
     notes += [*cells.fixed("table5.chance"), cells.tests_note(frame["value"], frame["p"])]
@@ -75,7 +84,7 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     own = runs[runs["experiment"].isin({row["row"] for row in compared})]
     notes += cells.provenance(own, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
     main = lay_out(rows, _CLAIM_COLUMNS)
-    return cells.titled("table5", main, notes, label=params.dev_label, test_label=params.label), frame
+    return cells.captioned("table5", main, notes, label=dev_label, test_label=label), frame
 
 
 def read_claims(path: str) -> list[Claim]:

@@ -25,8 +25,9 @@ from transformer.config.experiment import load
 from transformer.data.tokenization import count_words
 from transformer.evaluation.analyses import Attention, described
 from transformer.layout import Scale
+from transformer.report import environment
 from transformer.report.figures import COLORS
-from transformer.storage.files import InputError, environment, reason
+from transformer.storage.files import InputError, reason
 from transformer.storage.records import parse_json, read_json, run_name
 from transformer.translation.translator import open_translator
 
@@ -72,7 +73,7 @@ class Trial:
         return min((one.get("text", one["title"]) for one in sentences), key=len, default="")
 
     def page(self) -> str:
-        template = environment(Path(__file__).parent / "templates").get_template("serve.html")
+        template = environment().get_template("serve.html")
         return template.render(
             experiment=self.experiment,
             run=run_name(asdict(self.experiment)),

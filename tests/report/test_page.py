@@ -2,9 +2,9 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import ANY
 from urllib.parse import unquote
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support import page
 
-from transformer.report.page.page import Sample, choose, make
+from transformer.report.page import Files, Sample, choose, make
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,9 @@ def test_what_is_not_there_is_named(text: str):
 
 
 def test_page_of_nothing_says_so(tmp_path: Path):
-    input, params = page.write_inputs(tmp_path)
-    params.data_of_paper, params.missing = True, {"attention": "none"}
-    text = make(SimpleNamespace(**{key: [] for key in vars(input)}), params)
+    files, params = page.write_inputs(tmp_path)
+    params = replace(params, data_of_paper=True, missing={"Attention viewer": "none"})
+    text = make(Files(**{key: [] for key in vars(files)}), params)
     assert gaps(text) == {
         "Attention viewer": "none",
         "Runs": "no file en-de/base/1/run.json, supervised/parser/1/run.json, en-de/base/2/run.json",

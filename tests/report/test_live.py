@@ -19,7 +19,7 @@ from support.toy import random_lines, write_text
 
 from transformer.config.experiment import EOS
 from transformer.model.transformer import attention_weights
-from transformer.report.page.live import BODY, LONGEST, Trial
+from transformer.report.live import BODY, LONGEST, Trial
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 

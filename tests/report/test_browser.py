@@ -18,7 +18,7 @@ from support.project import ROOT
 from support.serving import PATIENCE, answering, make_trial, question, served
 
 from transformer.report.figures import COLORS
-from transformer.report.page.live import BODY, Trial
+from transformer.report.live import BODY, Trial
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
 
