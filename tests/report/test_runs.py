@@ -11,14 +11,14 @@ from support.commands import do, error
 from support.page import about_run
 from support.project import ROOT
 
-from transformer.report.page import closeness, run_cards, usage
+from transformer.report.page import _closeness, _usage, run_cards
 from transformer.report.tables.render import Cell
 
 
 def test_hours_are_time_by_cores_or_by_gpus():
     """0.5 h · 2 cores, twice; 0.5 h · 8 GPUs."""
     gpus = about_run(starts=[{"hardware": "NVIDIA H200", "processes": 8}])
-    assert usage({"a": about_run(), "b": about_run(), "c": gpus}) == [
+    assert _usage({"a": about_run(), "b": about_run(), "c": gpus}) == [
         {"unit": "GPU", "hours": 4.0, "runs": 1, "hardware": ["NVIDIA H200"]},
         {"unit": "core", "hours": 2.0, "runs": 2, "hardware": ["Abacus"]},
     ]
@@ -29,13 +29,13 @@ def test_how_close():
     runs = ("en-de/big/1", "en-de/big/2")
     first = {"Model": "big", "Ours": Cell("26.9 ± 0.2", runs), "Paper": "28.4", "− paper": Cell("−1.5", runs)}
     second = {"Model": "Parser", "Ours": Cell("72.1", ("gum/parser/1",)), "Paper": "91.3", "− paper": Cell("")}
-    fragment = lxml.html.fromstring(closeness([first, second]))
+    fragment = lxml.html.fromstring(_closeness([first, second]))
     assert [[cell.text_content() for cell in row] for row in fragment.findall(".//tr")] == [
         ["Model", "Ours", "Paper", "− paper"],
         ["big", "26.9 ± 0.2", "28.4", "−1.5"],
         ["Parser", "72.1", "91.3", ""],
     ]
-    fragment = lxml.html.fromstring(closeness([second]))
+    fragment = lxml.html.fromstring(_closeness([second]))
     assert [cell.text for cell in fragment.find(".//thead/tr")] == ["Model", "Ours"]
 
 

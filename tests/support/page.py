@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from support import scored
-from transformer.report.page import Files, Params, make
+from transformer.report.page import Files, Params, build_page
 from transformer.report.tables.render import Cell, Grid, Table, write_table
 
 SOURCE, TARGET = ["make", "it", "more", "difficult"], ["er", "schwe@@", "ren"]
@@ -112,5 +112,5 @@ def write_inputs(folder: Path) -> tuple[Files, Params]:
 
 def write_page(folder: Path) -> Path:
     """Write the page of `write_inputs`."""
-    (folder / "report.html").write_text(make(*write_inputs(folder)), "utf-8")
+    build_page(*write_inputs(folder), str(folder / "report.html"))
     return folder / "report.html"

@@ -23,7 +23,7 @@ RUN = (  # the columns of a run in a frame
 )
 _OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
 # bleu: the variant that `paper` names; processes: of the last start.
-SCORE = (*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants")
+_SCORE = (*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants")
 
 
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
@@ -52,7 +52,7 @@ def read_scores(paths: list[str]) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    runs = pd.DataFrame(map(_read_score, paths), columns=None if paths else [*RUN, *SCORE])
+    runs = pd.DataFrame(map(_read_score, paths), columns=None if paths else [*RUN, *_SCORE])
     check_runs(runs)
     require_one(runs, "ref_sha256", by="task")
     return runs

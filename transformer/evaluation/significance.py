@@ -83,10 +83,10 @@ def compare(own: Seeds, other: Seeds, systems: Collection[Seeds]) -> tuple[float
     two-sided p; without a system of two seeds p is NaN, and the interval accounts for the sentences only.
     """
     difference, samples = own[0].mean() - other[0].mean(), own[1].mean(axis=0) - other[1].mean(axis=0)
-    widened = add_seed_variance(samples, (len(own[0]), len(other[0])), systems)
+    widened = _add_seed_variance(samples, (len(own[0]), len(other[0])), systems)
     if widened is None:
         return *limits(samples), math.nan
-    return *limits(widened), p_value(difference, widened)
+    return *limits(widened), _p_value(difference, widened)
 
 
 def compare_uses(own: Seeds, other: Seeds) -> tuple[float, float, float]:
@@ -96,17 +96,17 @@ def compare_uses(own: Seeds, other: Seeds) -> tuple[float, float, float]:
     """
     paired = own[0] - other[0], own[1] - other[1]
     difference, samples = own[0].mean() - other[0].mean(), own[1].mean(axis=0) - other[1].mean(axis=0)
-    widened = add_seed_variance(samples, (len(paired[0]),), [paired]) if len(paired[0]) > 1 else samples
-    return *limits(widened), p_value(difference, widened)
+    widened = _add_seed_variance(samples, (len(paired[0]),), [paired]) if len(paired[0]) > 1 else samples
+    return *limits(widened), _p_value(difference, widened)
 
 
-def p_value(difference: float, samples: np.ndarray) -> float:
+def _p_value(difference: float, samples: np.ndarray) -> float:
     """Return the two-sided p of a difference: the share of samples that stray from their mean by no less; 1 for 0."""
     strays = np.abs(samples - samples.mean())
     return (1 + int(np.sum(strays >= abs(difference)))) / (1 + len(samples))
 
 
-def add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Collection[Seeds]) -> np.ndarray | None:
+def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Collection[Seeds]) -> np.ndarray | None:
     """Widen the bootstrap samples of a difference between two trained systems by the seed variance.
 
     samples: of the difference between the means over seeds. seeds: the numbers n and m of their seeds. systems: both

@@ -115,13 +115,13 @@ def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
     return {"task": entries, "elsewhere_label": " and ".join(second)}
 
 
-def no_treebank(pipeline: Pipeline) -> str | None:
+def _no_treebank(pipeline: Pipeline) -> str | None:
     missing = not pipeline.parsing or pipeline.absent_treebank
     return "this scale has no treebank, or it is not on this machine" if missing else None
 
 
 def _stated_runs(pipeline: Pipeline) -> list[RunName]:
-    return _runs_of_table_2(pipeline) + ([] if no_treebank(pipeline) else parser_runs(pipeline.config))
+    return _runs_of_table_2(pipeline) + ([] if _no_treebank(pipeline) else parser_runs(pipeline.config))
 
 
 def _training_files(pipeline: Pipeline) -> Files:
@@ -200,7 +200,7 @@ TABLES = {  # in the page's order
         texts=("data_of_paper",),
         own_files=_table_4_files,
         own_params=_table_4_params,
-        obstacle=no_treebank,
+        obstacle=_no_treebank,
     ),
     "table5": _Entry(
         "Table 5: the paper's claims about its design",
@@ -242,12 +242,12 @@ TABLES = {  # in the page's order
 # ------------------------------------------------------------------ figures
 
 
-def untrained(pipeline: Pipeline) -> str | None:
+def _untrained(pipeline: Pipeline) -> str | None:
     return None if pipeline.base_is_trained else "the base model that it shows is not trained"
 
 
 def _no_positions(pipeline: Pipeline) -> str | None:
-    return "the base model has none" if pipeline.base_model.positions == "none" else untrained(pipeline)
+    return "the base model has none" if pipeline.base_model.positions == "none" else _untrained(pipeline)
 
 
 def _no_dot_products(pipeline: Pipeline) -> str | None:
@@ -258,11 +258,11 @@ def _no_dot_products(pipeline: Pipeline) -> str | None:
 def _no_heads(pipeline: Pipeline) -> str | None:
     if pipeline.of_runs([pipeline.base()], lambda run: run.analysis("heads")):
         return None
-    return untrained(pipeline) or "the base model is trained, but its heads were not measured"
+    return _untrained(pipeline) or "the base model is trained, but its heads were not measured"
 
 
 def _unknown_attention(pipeline: Pipeline) -> str | None:
-    return None if pipeline.attention_is_known else untrained(pipeline)
+    return None if pipeline.attention_is_known else _untrained(pipeline)
 
 
 def _attention_figure(name: str, title: str) -> _Entry:

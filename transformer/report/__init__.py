@@ -7,10 +7,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def environment(templates: Path = TEMPLATES, autoescape: bool = True) -> jinja2.Environment:
+def environment(templates: Path = _TEMPLATES, autoescape: bool = True) -> jinja2.Environment:
     """Return the environment of a folder's HTML, which escapes all but `Markup`, or of its plain text."""
 
     def embedded(data: Any) -> Markup:

@@ -56,12 +56,12 @@ class Params:
 
 
 def build_page(files: Files, params: Params, output: str) -> None:
-    text = make(files, params)
+    text = _render(files, params)
     write(output, text)
     logger.info("%s: %.1f MB", output, len(text.encode()) / 1e6)
 
 
-def make(files: Files, params: Params) -> str:
+def _render(files: Files, params: Params) -> str:
     runs, tables = read_run_records(files.runs), [read_json(path, Table) for path in files.tables]
     translations, no_translations = _draw_samples(files.samples, params)
     scores = [row for table in tables for row in table.scores]
@@ -72,11 +72,11 @@ def make(files: Files, params: Params) -> str:
     return jinja.get_template("report.html").render(
         params=params,
         languages={name: (run["source"], run["target"]) for name, run in runs.items()},
-        usage=usage(runs),
+        usage=_usage(runs),
         details=_training_details(runs),
         found=next(filter(None, (table.found for table in tables)), ""),
         base=[row for row in scores if "(base)" in str(row["Model"])],
-        closeness=closeness(scores),
+        closeness=_closeness(scores),
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],
         figures=[_figure_part(Path(path)) for path in files.figures],
         translations=translations,
@@ -117,7 +117,7 @@ def _draw_samples(present: list[str], params: Params) -> tuple[list[dict], list]
     return chosen, gaps
 
 
-class Sample(NamedTuple):
+class _Sample(NamedTuple):
     """A sentence of a test set; line: counted from 1. score: from 0 to 100."""
 
     line: int
@@ -127,7 +127,7 @@ class Sample(NamedTuple):
     ours: str
 
 
-def choose(sentences: list[Sample], most: int) -> dict[str, list[Sample]]:
+def choose(sentences: list[_Sample], most: int) -> dict[str, list[_Sample]]:
     """Choose at most `most` sentences of each kind, none for two; of equal scores the earlier."""
     ranked = sorted(sentences, key=lambda sentence: -sentence.score)
     best, rest = ranked[:most], ranked[most:]
@@ -144,7 +144,7 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
     require_scored(Path(hypotheses).with_suffix(".json"), Path(hypotheses), Path(references))
     pairs = zip(list(read_pairs(sources, references)), list(read_pairs(hypotheses, references)), strict=True)
     sentences = [
-        Sample(line, metric.sentence_score(ours, [reference]).score, source, reference, ours)
+        _Sample(line, metric.sentence_score(ours, [reference]).score, source, reference, ours)
         for line, ((source, _), (ours, reference)) in enumerate(pairs, start=1)
     ]
     signature = f"chrF of the sentence, `{metric.get_signature().format()}`"
@@ -154,7 +154,7 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
 # Scores and trainings.
 
 
-def closeness(scores: list[Row]) -> Markup:
+def _closeness(scores: list[Row]) -> Markup:
     """Show our scores beside the paper's; of other data, ours only; empty without any."""
     if not any(str(row["− paper"]) for row in scores):
         scores = [{heading: cell for heading, cell in row.items() if "aper" not in heading} for row in scores]
@@ -162,7 +162,7 @@ def closeness(scores: list[Row]) -> Markup:
     return html(table, scrolls="Scores, scrolls") if scores else Markup()
 
 
-def usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
+def _usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
     """Sum the hours of training by unit; a run that was continued on another machine counts in full there."""
     rows = [(*cells.units(run["starts"][-1]), run["seconds"] / 3600) for run in runs.values()]
     trained = pd.DataFrame(rows, columns=["unit", "count", "hardware", "hours"])

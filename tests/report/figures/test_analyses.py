@@ -5,7 +5,7 @@ import json
 import numpy as np
 from support.scored import score
 
-from transformer.report.figures.analyses import bleu_length, head_importance, short_number
+from transformer.report.figures.analyses import _short_number, bleu_length, head_importance
 
 KINDS = ("encoder", "decoder", "cross")
 
@@ -41,7 +41,7 @@ def test_many_heads_have_no_numbers(tmp_path):
 
 def test_numbers_are_short_and_right():
     numbers = [(0.0314, 3), (-0.0125, 3), (1.26, 3), (-0.0004, 3), (10.44, 1), (0.55, 1), (0.04, 1)]
-    assert [short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
+    assert [_short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
 
 
 def test_without_a_run_the_axes_say_so():

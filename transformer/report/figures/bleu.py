@@ -22,10 +22,10 @@ from transformer.report.tables.table3 import TEST, read_last, read_variations, v
 _OURS = {"": ("ours, dev", "o", COLORS[0]), TEST: ("ours, test", "s", COLORS[1])}
 
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
-PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
-PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
+_PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
+_PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
 # Two panels a row: a title, and points with name, x, y, y_sd (may be missing) and, of Table 2, kind.
-Panels = list[tuple[str, pd.DataFrame]]
+_Panels = list[tuple[str, pd.DataFrame]]
 
 
 def differences(*, paper: str, score: list[str], test: list[str], expected: list[str]) -> style.Drawing:
@@ -69,11 +69,11 @@ def bleu_parameters(*, paper: str, score: list[str], dev_label: str, expected: l
     for number, (title, points) in enumerate(panels):
         base = points["name"] == "base"
         panels[number] = title, points[base | ~points["x"].isin(points.loc[base, "x"])]
-    figure = figure_of(panels, "parameters")
+    figure = _figure_of(panels, "parameters")
     for number, (axes, (_, points)) in enumerate(zip(figure.axes, panels, strict=True)):
         _draw_points(axes, points, color=COLORS[number], marker=style.MARKERS[number])
         if len(points):
-            tick(axes, EngFormatter(sep=""))
+            _tick(axes, EngFormatter(sep=""))
     caption = (
         "BLEU of the dev set over the number of parameters: base, and rows of Table 3 that have more or fewer. Left "
         f"as the paper printed them for newstest2013, right ours: {dev_label}, by the last checkpoints alone. "
@@ -86,14 +86,14 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
     """Draw Table 2, a row for each task."""
     systems, runs = pd.DataFrame(read_systems(paper)), read_scores(score)
     gaps = missing(expected, runs["name"])
-    panels: Panels = []
+    panels: _Panels = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
         named = {"model": "name", "by": "kind", f"{task}_flops": "x", f"{task}_bleu": "y"}
         printed = systems.rename(columns=named).reindex(columns=named.values()).dropna().assign(y_sd=nan)
         panels.append((f"{task.upper()}, the paper: newstest2014", printed.astype({"x": float, "y": float})))
         ours = over_seeds(runs[runs["task"] == task], "experiment", {"x": "flops", "y": "bleu"}, [])
         panels.append((f"{task.upper()}, ours: {label}", ours.reset_index(names="name").assign(kind="test set")))
-    figure = figure_of(panels, "FLOPs of training")
+    figure = _figure_of(panels, "FLOPs of training")
     looks = {
         "published": {"color": style.GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
@@ -105,7 +105,7 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
         low, high = axes.get_xlim()
         if len(points):
             axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
-            tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
+            _tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
         f"ours: {label}. The paper's FLOPs are estimated from time and hardware, ours counted (Table 2). Bars "
@@ -114,7 +114,7 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
     return _cost_drawing(figure, caption, panels, gaps)
 
 
-def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str]) -> style.Drawing:
+def _cost_drawing(figure: Figure, caption: str, panels: _Panels, gaps: list[str]) -> style.Drawing:
     """Finish a figure: write the names beside the points, and put the texts together."""
     listed = []
     for axes, (title, points) in zip(figure.axes, panels, strict=True):
@@ -124,7 +124,7 @@ def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str])
     return style.Drawing(figure, caption + style.not_shown(gaps), "; ".join(listed))
 
 
-def figure_of(panels: Panels, xlabel: str) -> Figure:
+def _figure_of(panels: _Panels, xlabel: str) -> Figure:
     """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
     rows, x = len(panels) // 2, [points["x"] for _, points in panels]
     figure, grid = style.new(style.PAGE_INCHES, 3.0 * rows + 0.2, nrows=rows, ncols=2, squeeze=False)
@@ -142,7 +142,7 @@ def figure_of(panels: Panels, xlabel: str) -> Figure:
     return figure
 
 
-def tick(axes: Axes, formatter: Formatter) -> None:
+def _tick(axes: Axes, formatter: Formatter) -> None:
     low, high = axes.get_xlim()
     decades = log10(high / low)
     between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
@@ -179,4 +179,4 @@ def _place_labels(axes: Axes, points: pd.DataFrame) -> None:
     for point in sorted(points.itertuples(index=False), key=lambda point: -len(point.name)):
         text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
         text.set_in_layout(False)
-        taken.append(moved(text, min(PLACES, key=partial(badness, text))))
+        taken.append(moved(text, min(_PLACES, key=partial(badness, text))))

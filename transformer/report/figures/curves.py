@@ -19,8 +19,8 @@ from transformer.report.tables.cells import missing
 from transformer.storage.records import read_json, read_metrics, run_name
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
-OTHERS = "other rows of Tables 3 and 5"
-_OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
+_OTHERS = "other rows of Tables 3 and 5"
+_OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": _OTHERS}
 _WORSE = 1.25  # times base's perplexity at the end: a row that is named
 _SHOWN = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
 
@@ -127,7 +127,7 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
         axes.set(title=f"{'Parsers' if column == PARSER else column.upper()}: {_LOGGED[metric]}", xlabel="step")
         own = {name: log for name, log in logged.items() if _place_of(name)[0] == column}
         above += _draw_curves(axes, own, metric, looks)
-    style.legend_below(figure, columns=4, order=[*looks, OTHERS])
+    style.legend_below(figure, columns=4, order=[*looks, _OTHERS])
     caption = (
         f"Learning curves on the dev set of {dev_label}: perplexity per subword, and BLEU by a beam of one on "
         "the first sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity "

@@ -29,7 +29,7 @@ def read_printed(path: str | Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
-def steady(number: float) -> float:
+def _steady(number: float) -> float:
     """Round to nine decimals, so that the last digits, which depend on the processor, do not decide the first."""
     return round(float(number), 9)
 
@@ -40,13 +40,13 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
         return ""
     if isinstance(mean, str):
         return mean
-    text = f"{steady(mean):.{decimals}f}"
-    return text if pd.isna(deviation) else f"{text} ± {steady(deviation):.{decimals}f}"
+    text = f"{_steady(mean):.{decimals}f}"
+    return text if pd.isna(deviation) else f"{text} ± {_steady(deviation):.{decimals}f}"
 
 
 def difference_text(difference: float, decimals: int) -> str:
     """Write `+0.4` or `−1.2`, or nothing for a missing number; −0.04 with one decimal is `−0.0`, as it is below 0."""
-    return "" if pd.isna(difference) else f"{steady(difference):+.{decimals}f}".replace("-", "−")
+    return "" if pd.isna(difference) else f"{_steady(difference):+.{decimals}f}".replace("-", "−")
 
 
 def p_text(p: float) -> str:

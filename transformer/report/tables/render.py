@@ -13,7 +13,7 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 from transformer.report import environment
 from transformer.storage.files import write
 
-CODE = re.compile(r"`([^`]*)`")
+_CODE = re.compile(r"`([^`]*)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _BREAKABLE = re.compile(r"[:/|+]")
 _POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
@@ -21,7 +21,7 @@ _POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
 _IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
 _IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
 _IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
-PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
+_PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
 
 
 @dataclass(frozen=True)
@@ -110,23 +110,23 @@ def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
     rounded = frame.map(lambda value: float(NINE_DIGITS.format(value)) if isinstance(value, float) else value)
     parts = {"csv": rounded.to_csv(index=frame.index.name is not None)}
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
-    parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
+    parts |= {"md": _markdown(table), "tex": _latex(table), "html": html(table)}
     for ending, content in parts.items():
         write(f"{output}.{ending}", content)
 
 
-def markdown(table: Table) -> str:
+def _markdown(table: Table) -> str:
     """Write the caption, the table, then the notes."""
     parts = [f"**{table.label}** {table.caption}" if table.label else table.caption]
     for note in (table.grid, *table.notes):
         if isinstance(note, Grid):
-            parts.append(markdown_grid(note))
+            parts.append(_markdown_grid(note))
         else:
             parts.append(note if isinstance(note, str) else "\n".join(f"- {line}" for line in note))
     return "\n\n".join(parts) + "\n"
 
 
-def markdown_grid(grid: Grid) -> str:
+def _markdown_grid(grid: Grid) -> str:
     """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing without rows."""
     if not grid.rows:
         return ""
@@ -136,7 +136,7 @@ def markdown_grid(grid: Grid) -> str:
     return "\n".join([head, rule, *rows])
 
 
-def latex(table: Table) -> str:
+def _latex(table: Table) -> str:
     r"""Write a float, as wide as the line at most, then the notes. Documents need booktabs, graphicx and T1 fonts."""
     caption = rf"\caption{{{_latex_text(table.caption)}}}\label{{tab:{table.name}}}"
     parts = [f"\\begin{{table}}[ht]\\centering{caption}\n{_latex_grid(table.grid)}\n\\end{{table}}"]
@@ -144,7 +144,7 @@ def latex(table: Table) -> str:
         if isinstance(note, str):
             parts.append(rf"\noindent {_latex_text(note)}")
         elif isinstance(note, Grid):
-            pages = (note.rows[start : start + PAGE] for start in range(0, len(note.rows), PAGE))
+            pages = (note.rows[start : start + _PAGE] for start in range(0, len(note.rows), _PAGE))
             parts += [rf"\noindent {_latex_grid(Grid(note.words, rows))}" for rows in pages]
         else:
             items = (rf"\item {_latex_text(line)}" for line in note)
@@ -164,7 +164,7 @@ def _latex_grid(grid: Grid) -> str:
 
 
 def _latex_text(text: str | Cell) -> str:
-    parts = CODE.split(str(text))  # texts and codes in turn
+    parts = _CODE.split(str(text))  # texts and codes in turn
     for place, part in enumerate(parts):
         if place % 2:
             escaped = "".join(LATEX_ESCAPE_RULES.get(mark, mark) for mark in part)
@@ -185,7 +185,7 @@ def marked_environment() -> jinja2.Environment:
     """Return the environment of the templates, with the filter `marked`, which sets code and exponents."""
 
     def marked(text: str | Cell) -> Markup:
-        parts = CODE.split(str(text))  # texts and codes in turn
+        parts = _CODE.split(str(text))  # texts and codes in turn
         parts[::2] = (_BOLD.sub(r"<strong>\1</strong>", str(escape(part))) for part in parts[::2])
         parts[::2] = (_POWER.sub(r"<sup>\1</sup>", part) for part in parts[::2])
         parts[1::2] = (f"<code>{escape(part)}</code>" for part in parts[1::2])

@@ -19,7 +19,7 @@ def table1(*, paper: str, measured: str) -> tuple[Table, pd.DataFrame]:
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
     notes.append(lay_out(rows.dropna(subset="n_timed"), _POWER_COLUMNS))
     notes += [note("table1", name) for name in ("sequential", "path", "crossing")]
-    notes.append(Grid(("Fixed",), [crossing(times, grid) for grid in ("n", "d")]))
+    notes.append(Grid(("Fixed",), [_crossing(times, grid) for grid in ("n", "d")]))
     for size, of_size in times.groupby("grid", sort=False):
         fixed = "d" if size == "n" else "n"
         grid = [
@@ -65,7 +65,7 @@ _POWER_COLUMNS = [
 ]
 
 
-def crossing(times: pd.DataFrame, grid: str) -> dict[str, str]:
+def _crossing(times: pd.DataFrame, grid: str) -> dict[str, str]:
     """Find where self-attention and recurrence multiply as often, and where they take as long, as `grid` grows.
 
     The latter lies between two measured sizes, on straight lines between logarithms; or it is not among them.
@@ -94,12 +94,12 @@ def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     for (layer, grid), times in pd.DataFrame(measured["times"]).groupby(["layer", "grid"]):
         row = rows.setdefault(layer, {})
         row[f"{grid}_theory"] = growth(COSTS[layer], grid)
-        row[f"{grid}_counted"], *_ = power(times[grid], times["multiply_adds"])
-        row[f"{grid}_timed"], row[f"{grid}_low"], row[f"{grid}_high"] = power(times[grid], times["seconds"])
+        row[f"{grid}_counted"], *_ = _power(times[grid], times["multiply_adds"])
+        row[f"{grid}_timed"], row[f"{grid}_low"], row[f"{grid}_high"] = _power(times[grid], times["seconds"])
     return printed.rename_axis("layer").join(formulas).join(pd.DataFrame.from_dict(rows, orient="index")).join(lengths)
 
 
-def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
+def _power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     """Fit b of values ~ sizes^b over the larger half of the sizes, with the least and the greatest between neighbours.
 
     The middle one of an odd number counts as large. Raises InputError on fewer than two large sizes.

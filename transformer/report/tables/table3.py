@@ -15,7 +15,7 @@ from transformer.report.tables.render import Cell, Column, Table, lay_out
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 _AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 TEST = "test_"  # begins the columns of the second measurement
-SLIGHT = 0.1  # BLEU, the last digit that the paper prints
+_SLIGHT = 0.1  # BLEU, the last digit that the paper prints
 
 
 def table3(
@@ -39,7 +39,7 @@ def table3(
         papers=frame["paper_difference"].drop("base", errors="ignore"),
         values=[values.get(name, "") * (name != "base") for name in frame.index],
     ).reset_index()
-    found = findings(frame)
+    found = _findings(frame)
     notes = list(filter(None, [cells.note("table3", "reading", base=values["base"]), found]))
     notes += [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
     notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
@@ -95,7 +95,7 @@ _COLUMNS = [
 ]
 
 
-def findings(frame: pd.DataFrame) -> str:
+def _findings(frame: pd.DataFrame) -> str:
     """Count and name the paper's differences from base: seen in both measurements, in one, not; slight; weak."""
     both = frame[["here", f"{TEST}here"]].apply(set, axis=1)
     both = both[[not said & {"", significance.NO_VERDICT} for said in both]]
@@ -103,12 +103,12 @@ def findings(frame: pd.DataFrame) -> str:
     kinds |= {f"{kind}_once": {*said, significance.OPEN} for kind, said in kinds.items()}
     named = {kind: list(both.index[[said == alone for said in both]]) for kind, alone in kinds.items()}
     named["open"] = [name for name in both.index if not any(name in names for names in named.values())]
-    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == SLIGHT])
+    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == _SLIGHT])
     corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
     named["weak"] = list(corrected.index[(corrected >= significance.LEVEL).any(axis=1)])
     texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
     told = dict.fromkeys(named, "0") | texts
-    return cells.note("table3", "findings", all=len(both), least=SLIGHT, **told) if len(both) else ""
+    return cells.note("table3", "findings", all=len(both), least=_SLIGHT, **told) if len(both) else ""
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
