@@ -12,11 +12,11 @@ from transformer.evaluation.significance import (
     LEVEL,
     RESAMPLES,
     Difference,
-    Seeds,
+    System,
     _add_seed_variance,
     _p_value,
     bleu_draws,
-    compare,
+    compare_systems,
     f1_draws,
     holm,
     verdict,
@@ -117,7 +117,7 @@ def test_holm_rejects_what_the_procedure_rejects():
         assert set(np.flatnonzero(holm(p) < 0.05)) == rejected
 
 
-def flat(*scores: float) -> Seeds:
+def flat(*scores: float) -> System:
     """Return a system of which all sentences are alike, so that only seeds differ."""
     return np.array(scores, dtype=float), np.repeat(np.array(scores, dtype=float)[:, None], RESAMPLES, axis=1)
 
@@ -134,7 +134,7 @@ def test_without_a_choice_of_sentences_it_is_the_t_test_with_a_pooled_deviation(
     squares = 2 * 1.5**2 + sum((score - sum(base) / len(base)) ** 2 for score in base)
     value = t * (squares / freedom * (1 / 2 + 1)) ** 0.5
     own, other = flat(30 + value - 1.5, 30 + value + 1.5), flat(30)
-    low, high, p = compare(own, other, [own, other, *([flat(*base)] if base else [])])
+    low, high, p = compare_systems(own, other, [own, other, *([flat(*base)] if base else [])])
     assert p == pytest.approx(level, rel=0.08)
     if level == 0.05:
         assert (low, high) == pytest.approx((0, 2 * value), abs=0.05 * value)
@@ -144,8 +144,8 @@ def test_both_kinds_of_chance_add_up():
     """A difference of 14: sentences stray by 8, a normal deviate of 1.75; seeds by 3.16, t of 4.4 with 3 degrees."""
     strays, base = np.random.default_rng(1).normal(0, 8, RESAMPLES), flat(28, 34, 31)
     wide = np.array([42.0, 48.0]), np.add.outer([42.0, 48.0], strays)
-    _, _, both = compare(wide, base, [wide, base])
-    _, _, seeds = compare(flat(42, 48), base, [flat(42, 48), base])
+    _, _, both = compare_systems(wide, base, [wide, base])
+    _, _, seeds = compare_systems(flat(42, 48), base, [flat(42, 48), base])
     sentences = _p_value(14, 14 + strays)
     assert sentences == pytest.approx(0.08, abs=0.02)
     assert seeds == pytest.approx(0.0217, abs=0.002)
@@ -154,7 +154,7 @@ def test_both_kinds_of_chance_add_up():
 
 def test_without_two_seeds_the_interval_is_of_sentences_and_there_is_no_verdict():
     one, other = (np.array([30.0]), np.array([[29.0, 31.0]])), (np.array([20.0]), np.array([[20.0, 20.0]]))
-    low, high, p = compare(one, other, [one, other])
+    low, high, p = compare_systems(one, other, [one, other])
     assert math.isnan(p)
     assert (low, high) == pytest.approx((9.05, 10.95))
     found = Difference(30, 20, 10, low, high, p, 1, 1, ())
@@ -209,7 +209,7 @@ SENTENCES = 1000
 OF_SYSTEM, OF_LUCK, OF_TRAINING = 0.12, 0.30, 0.2
 
 
-def trained(chance: np.random.Generator, choices: np.ndarray, seeds: int, truth: float) -> Seeds:
+def trained(chance: np.random.Generator, choices: np.ndarray, seeds: int, truth: float) -> System:
     """Return scores that are means of sentences' scores, and the same on resampled test sets."""
     own = chance.normal(truth, OF_SYSTEM * SENTENCES**0.5, SENTENCES)
     luck = chance.normal(0, OF_LUCK * SENTENCES**0.5, (seeds, SENTENCES))
@@ -231,7 +231,7 @@ def tables(truth: float, count: int) -> dict[str, list[Difference]]:
         ):
             for row in rows:  # a row of one seed tells nothing of the deviation
                 value = row[0].mean() - other[0].mean()
-                tested = compare(row, other, [base, *two])
+                tested = compare_systems(row, other, [base, *two])
                 found[name].append(Difference(30 + value, 30, value, *tested, len(row[0]), len(other[0]), ()))
     return found
 

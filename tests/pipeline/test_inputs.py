@@ -151,7 +151,7 @@ def test_a_row_says_what_it_has_at_its_scale():
     assert values == {"N-2": "N=1", "dropout-0.2": "P_drop=0.5", "mine": "h=2 (d_k and d_v as in base)"}
 
 
-@pytest.mark.parametrize(("entries", "functions"), [(TABLES, build.TABLES), (FIGURES, build.FIGURES)])
+@pytest.mark.parametrize(("entries", "functions"), [(TABLES, build._TABLES), (FIGURES, build._FIGURES)])
 def test_each_table_and_figure_has_a_function_of_its_files_and_parameters(entries, functions):
     pipeline = Pipeline(settings.read([], []))
     assert entries.keys() == functions.keys()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from support import scored
-from transformer.report.page import Files, Params, build_page
+from transformer.report.page import PageFiles, PageParams, build_page
 from transformer.report.tables.render import Cell, Grid, Table, write_table
 
 SOURCE, TARGET = ["make", "it", "more", "difficult"], ["er", "schwe@@", "ren"]
@@ -64,7 +64,7 @@ def wide_table(folder: Path) -> None:
     write_table(table, str(folder / "tables/table2"), pd.DataFrame())
 
 
-def write_inputs(folder: Path) -> tuple[Files, Params]:
+def write_inputs(folder: Path) -> tuple[PageFiles, PageParams]:
     """Write the inputs of a page, all but a run, Table 4 and Figure 5; return them with the page's parameters."""
     base, parser = folder / "runs/en-de/base/1", folder / "runs/supervised/parser/1"
     (folder / "tables").mkdir(parents=True)
@@ -86,7 +86,7 @@ def write_inputs(folder: Path) -> tuple[Files, Params]:
     for path, text in (texts | {path: json.dumps(content) for path, content in contents.items()}).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    files = Files(
+    files = PageFiles(
         tables=[str(folder / "tables/table2.json")],
         figures=[str(folder / "figure1.svg"), str(folder / "curves.svg")],
         runs=[str(base / "run.json"), str(parser / "run.json")],
@@ -94,7 +94,7 @@ def write_inputs(folder: Path) -> tuple[Files, Params]:
         samples=samples,
         attention=str(folder / "attention.json"),
     )
-    params = Params(
+    params = PageParams(
         title="Test",
         label="made-up",
         scale="test",

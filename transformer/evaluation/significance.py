@@ -1,7 +1,7 @@
 """The significance of differences between scores: bootstrap samples, seed variance, p-values and verdicts.
 
 Test sentences are resampled (Koehn 2004): drawn with replacement, alike for all systems on one test set, so that scores
-can be averaged or compared sample by sample. Seeds are too few to be resampled: their variance comes with Student's t.
+can be averaged or compared sample by sample. System are too few to be resampled: their variance comes with Student's t.
 
 Functions take arrays, and import no pandas, which takes seconds.
 """
@@ -21,7 +21,9 @@ MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
 SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told", "no verdict"
 
-Seeds = tuple[np.ndarray, np.ndarray]  # a system's score with each seed, and their bootstrap samples [seeds, RESAMPLES]
+System = tuple[
+    np.ndarray, np.ndarray
+]  # a system's score with each seed, and their bootstrap samples [seeds, RESAMPLES]
 
 
 class Difference(NamedTuple):
@@ -76,7 +78,7 @@ def limits(samples: np.ndarray | list[float]) -> tuple[float, float]:
 # Tests.
 
 
-def compare(own: Seeds, other: Seeds, systems: Collection[Seeds]) -> tuple[float, float, float]:
+def compare_systems(own: System, other: System, systems: Collection[System]) -> tuple[float, float, float]:
     """Test the difference between two systems that were trained apart, by bootstrap samples and seed variance.
 
     systems: the two, and others that estimate the seed variance. Returns the 95 % interval (low, high) and the
@@ -89,8 +91,8 @@ def compare(own: Seeds, other: Seeds, systems: Collection[Seeds]) -> tuple[float
     return *limits(widened), _p_value(difference, widened)
 
 
-def compare_uses(own: Seeds, other: Seeds) -> tuple[float, float, float]:
-    """Test the difference between two ways to use the same runs (two searches, say), run by run, as `compare` does.
+def compare_uses(own: System, other: System) -> tuple[float, float, float]:
+    """Test the difference between two ways to use the same runs, such as two searches, run by run.
 
     Several runs estimate how much the difference depends on the seed; a single run is tested on sentences alone.
     """
@@ -106,7 +108,7 @@ def _p_value(difference: float, samples: np.ndarray) -> float:
     return (1 + int(np.sum(strays >= abs(difference)))) / (1 + len(samples))
 
 
-def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Collection[Seeds]) -> np.ndarray | None:
+def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Collection[System]) -> np.ndarray | None:
     """Widen the bootstrap samples of a difference between two trained systems by the seed variance.
 
     samples: of the difference between the means over seeds. seeds: the numbers n and m of their seeds. systems: both
@@ -117,8 +119,8 @@ def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Col
     standard deviation between seeds, pooled over all systems: the sum of squares within each over the sum of degrees of
     freedom. t is Student's with as many degrees of freedom. Without the bootstrap that is the two-sample t-test.
 
-    Seeds also differ by the sampling of test sentences, which s already includes: the bootstrap samples are narrowed by
-    as much variance as the seeds' samples have about their mean. Without that it would count twice.
+    Seeds also differ by the sampling of test sentences, which s already includes. So the bootstrap samples are narrowed
+    by as much variance as the seeds' samples have about their mean: without that it would count twice.
 
     A bootstrap of three seeds would find too little variance, and so too many differences (Colas et al. 2018, arXiv
     1806.08295, compare both).

@@ -27,7 +27,7 @@ _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
 
 
 @dataclass(frozen=True)
-class Files:
+class PageFiles:
     """The files that the page is made from. JSON lies beside tables and figures."""
 
     runs: list[str]  # run.json of each
@@ -39,7 +39,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Params:
+class PageParams:
     """What the configuration says of the page."""
 
     scale: str
@@ -55,13 +55,13 @@ class Params:
     currency: str
 
 
-def build_page(files: Files, params: Params, output: str) -> None:
+def build_page(files: PageFiles, params: PageParams, output: str) -> None:
     text = _render(files, params)
     write(output, text)
     logger.info("%s: %.1f MB", output, len(text.encode()) / 1e6)
 
 
-def _render(files: Files, params: Params) -> str:
+def _render(files: PageFiles, params: PageParams) -> str:
     runs, tables = read_run_records(files.runs), [read_json(path, Table) for path in files.tables]
     translations, no_translations = _draw_samples(files.samples, params)
     scores = [row for table in tables for row in table.scores]
@@ -105,7 +105,7 @@ def _figure_part(path: Path) -> dict[str, Any]:
 # sentences of a treebank often have licences that allow no such page.
 
 
-def _draw_samples(present: list[str], params: Params) -> tuple[list[dict], list]:
+def _draw_samples(present: list[str], params: PageParams) -> tuple[list[dict], list]:
     """Choose sentences of each run whose files are all there: `run`, `metric` of the scores, and `kinds` (`choose`)."""
     chosen, gaps = [], []
     for paths in params.translations:

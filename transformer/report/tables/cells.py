@@ -11,7 +11,7 @@ import pandas as pd
 
 from transformer.config.experiment import RECIPE_OF
 from transformer.evaluation import significance
-from transformer.evaluation.significance import Difference, Seeds, compare, compare_uses, limits
+from transformer.evaluation.significance import Difference, System, compare_systems, compare_uses, limits
 from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
 from transformer.storage.records import Start
 
@@ -158,13 +158,13 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = N
     else:
         runs = pd.concat([own, other, *([] if pool is None else [pool])]).drop_duplicates("name")
         systems = [_seeds(system) for _, system in runs.groupby(runs["name"].str.rpartition("/")[0])]
-        low, high, p = compare(_seeds(own), _seeds(other), systems)
+        low, high, p = compare_systems(_seeds(own), _seeds(other), systems)
     score, against = own["bleu"].mean(), other["bleu"].mean()
     runs = tuple(dict.fromkeys([*own["name"], *other["name"]]))
     return Difference(score, against, score - against, low, high, p, len(own), len(other), runs)
 
 
-def _seeds(system: pd.DataFrame) -> Seeds:
+def _seeds(system: pd.DataFrame) -> System:
     return system["bleu"].to_numpy(float), np.array(list(system["draws"]))
 
 

@@ -22,14 +22,7 @@ from transformer.storage.records import Trained, run_name
 
 
 def table2(
-    *,
-    paper: str,
-    settings: str,
-    stated: str,
-    score: list[str],
-    label: str,
-    data_of_paper: bool,
-    expected: list[str],
+    *, paper: str, settings: str, stated: str, score: list[str], label: str, data_of_paper: bool, expected: list[str]
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table. settings: the paper's Table 3. stated: the paper's trainings. expected: runs by name."""
     runs = read_scores(score)
