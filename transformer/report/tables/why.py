@@ -75,17 +75,14 @@ def why(
     benchmarks/measures.py. searches: how other searches differ, by the name of their `translations`.
     """
     runs, dev = read_scores(score), read_last(dev_score)
-    others = rows = _of_other_system(measures)
+    others = _of_other_system(measures)
+    rows = list(others)
     if len(runs):
         base = _configured(runs, score, hyp, ref)
-        rows = [*others, base.row("configured", "as configured", base.bleu)]
-        rows += _of_own_text(base, score)
         averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
+        rows += [base.row("configured", "as configured", base.bleu), *_of_own_text(base, score)]
         rows.append(_of_translations(base, "averaging", averaged, _read_all(last, ref)))
-        decoding = runs["decoding"].iloc[0]
-        for search, changes in searches.items():
-            choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
-            rows.append(_of_translations(base, "decoding", choice, _read_all(translations[search], ref)))
+        rows += _of_searches(base, searches, {name: _read_all(paths, ref) for name, paths in translations.items()})
         rows += _of_seeds(base)
     rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
@@ -123,6 +120,14 @@ def _configured(runs: pd.DataFrame, score: list[str], hyp: list[str], ref: str) 
     if not base.hypotheses:
         raise InputError(f"hyp: expected the translations that {score[0]} is of, found none")
     return base
+
+
+def _of_searches(base: _Configured, searches: dict[str, dict], translations: dict[str, list[list[str]]]) -> list[dict]:
+    decoding, rows = base.runs["decoding"].iloc[0], []
+    for search, changes in searches.items():
+        choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
+        rows.append(_of_translations(base, "decoding", choice, translations[search]))
+    return rows
 
 
 def _of_seeds(base: _Configured) -> list[dict]:
