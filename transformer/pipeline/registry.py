@@ -158,7 +158,8 @@ def _why_files(pipeline: Pipeline) -> Files:
         "ref": RESOURCES.corpus(task["test"], task["target"]),
         "dev_score": TABLES["why"].score_files(pipeline),
         "measures": pipeline.paper("measures"),
-        "also": beside(lambda run: run.vocabulary) + beside(lambda run: run.experiment),
+        "vocabulary": beside(lambda run: run.vocabulary),
+        "experiment": beside(lambda run: run.experiment),
     } | {_name_of_search(suffix): beside(lambda run, s=suffix: run.translation("test", s)) for suffix in SEARCHES}
 
 

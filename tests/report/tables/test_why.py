@@ -73,6 +73,7 @@ class Folder:
             "score": write_scores(self.path, *self.test),
             "dev_score": write_scores(self.path / "dev", *self.dev),
         }
+        options |= {"vocabulary": [self.path / "vocabulary.model"], "experiment": [self.path / "experiment.yaml"]}
         options |= {"hyp": self.hyps, "ref": self.ref, "measures": self.measures, "expected": TRAINED}
         searches = {f"search{number}": changes for number, (changes, _) in enumerate(self.otherwise)}
         translations = {f"search{number}": paths for number, (_, paths) in enumerate(self.otherwise)}

@@ -18,7 +18,6 @@ from transformer.data.tokenization import Moses
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
 from transformer.evaluation.scores import read_scores
 from transformer.evaluation.significance import bleu_draws
-from transformer.layout import Run
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 from transformer.report.tables.table2 import read_systems
@@ -60,6 +59,8 @@ def why(
     hyp: list[str],
     last: list[str],
     ref: str,
+    vocabulary: list[str],
+    experiment: list[str],
     dev_score: list[str],
     measures: str,
     label: str,
@@ -71,8 +72,9 @@ def why(
     """Make the table.
 
     score, hyp, last: of the base model on the test set, for each seed: the score, the translation, and that by the last
-    checkpoint, if any. ref: its reference. dev_score: score files of Table 3. measures: the CSV of
-    benchmarks/measures.py. searches: how other searches differ, by the name of their `translations`.
+    checkpoint, if any. ref: its reference. vocabulary, experiment: of the same runs, if all are there. dev_score: score
+    files of Table 3. measures: the CSV of benchmarks/measures.py. searches: how other searches differ, by the name of
+    their `translations`.
     """
     runs, dev = read_scores(score), read_last(dev_score)
     others = _of_other_system(measures)
@@ -80,9 +82,9 @@ def why(
     if len(runs):
         base = _configured(runs, score, hyp, ref)
         averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
-        rows += [base.row("configured", "as configured", base.bleu), *_of_own_text(base, score)]
+        rows += [base.row("configured", "as configured", base.bleu), *_of_own_text(base, score, vocabulary, experiment)]
         rows.append(_of_translations(base, "averaging", averaged, _read_all(last, ref)))
-        rows += _of_searches(base, searches, {name: _read_all(paths, ref) for name, paths in translations.items()})
+        rows += _of_searches(base, searches, {name: _read_all(translations[name], ref) for name in searches})
         rows += _of_seeds(base)
     rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
@@ -152,23 +154,27 @@ def _of_other_system(path: str | Path) -> list[dict]:
     ]
 
 
-def _of_own_text(base: _Configured, score: list[str]) -> list[dict]:
+def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], experiment: list[str]) -> list[dict]:
     """Score subwords of the runs' own vocabulary, and the test set's parts, which the score files have."""
-    run, subsets = Run(Path(score[0]).parent), [read_translated(path)["subsets"] for path in score]
-    experiment, vocabulary = load(run.experiment), Subwords(run.vocabulary)
-    moses = Moses(experiment.target, experiment.preparation)
-
-    def unjoined(hypotheses: list[str]) -> float:
-        """Score ids of subwords, without EOS, in place of words."""
-        sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
-        return _of_words(*([" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides))
-
-    rows = [base.row("scoring", "subwords not joined, on both sides", [unjoined(side) for side in base.hypotheses])]
+    bleu = _of_subwords(base, vocabulary[0], experiment[0]) if vocabulary and experiment else []
+    rows = [base.row("scoring", "subwords not joined, on both sides", bleu)]
+    subsets = [read_translated(path)["subsets"] for path in score]
     for name, part in subsets[0].items():
         parts = [of_run[name]["scores"] for of_run in subsets]
         scores = [variants[variants["paper"]]["score"] for variants in parts]
         rows.append(base.row("scoring", f"the {part['sentences']} {name} sentences alone", scores))
     return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
+
+
+def _of_subwords(base: _Configured, vocabulary: str, experiment: str) -> list[float]:
+    """Score ids of subwords, without EOS, in place of words."""
+    settings, subwords = load(experiment), Subwords(vocabulary)
+    moses, scores = Moses(settings.target, settings.preparation), []
+    for hypotheses in base.hypotheses:
+        sides = ([moses.tokenize(line) for line in side] for side in (hypotheses, base.references))
+        ids = (subwords.encode(side) for side in sides)
+        scores.append(_of_words(*([" ".join(map(str, line[:-1])) for line in side] for side in ids)))
+    return scores
 
 
 def _of_words(hypotheses: list[str], references: list[str]) -> float:
