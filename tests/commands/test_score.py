@@ -13,7 +13,7 @@ from support.toy import write_text
 
 from transformer.config.experiment import Decoding, save
 from transformer.evaluation.bleu import marks, paper_reference, paper_tokens, scores
-from transformer.evaluation.scores import RESAMPLES, bleu_draws, limits
+from transformer.evaluation.significance import RESAMPLES, bleu_draws, limits
 from transformer.model import weights as checkpoints
 from transformer.storage.files import sha256
 

@@ -1,5 +1,6 @@
-"""Resampling against a bootstrap written again with Python's own random numbers, and cases with known answers."""
+"""Resampling against a bootstrap written again, differences and verdicts by hand, and scores whose truth is known."""
 
+import math
 import random
 from statistics import mean, stdev
 
@@ -7,7 +8,19 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from transformer.evaluation.scores import RESAMPLES, bleu_draws, f1_draws, holm, p_value, with_training
+from transformer.evaluation.significance import (
+    LEVEL,
+    RESAMPLES,
+    Difference,
+    System,
+    _add_seed_variance,
+    _p_value,
+    bleu_draws,
+    compare_systems,
+    f1_draws,
+    holm,
+    verdict,
+)
 
 SOURCE = random.Random(1)
 REFERENCES = [" ".join(SOURCE.choices("abcdefghij", k=8)) for _ in range(40)]
@@ -19,9 +32,9 @@ def with_errors(numbers, error: str = "x") -> list[str]:
 
 
 def compared(base: list[str], system: list[str]) -> float:
-    """Return `p_value` of the difference of two systems on REFERENCES."""
+    """Return `_p_value` of the difference of two systems on REFERENCES."""
     one, two = (bleu(side, REFERENCES) for side in (base, system))
-    return p_value(two - one, np.subtract(bleu_draws(system, REFERENCES), bleu_draws(base, REFERENCES)))
+    return _p_value(two - one, np.subtract(bleu_draws(system, REFERENCES), bleu_draws(base, REFERENCES)))
 
 
 def bleu(hypotheses: list[str], references: list[str]) -> float:
@@ -49,7 +62,7 @@ def test_a_bootstrap_written_again_agrees(more):
 
 def test_p_by_hand():
     """Of 1, 2, 3 and 6, whose mean is 3, only 1 and 6 stray by 2 or more."""
-    assert p_value(2.0, np.array([1.0, 2.0, 3.0, 6.0])) == p_value(-2.0, np.array([1.0, 2.0, 3.0, 6.0])) == 3 / 5
+    assert _p_value(2.0, np.array([1.0, 2.0, 3.0, 6.0])) == _p_value(-2.0, np.array([1.0, 2.0, 3.0, 6.0])) == 3 / 5
 
 
 def test_bleu_on_resampled_test_sets():
@@ -78,9 +91,9 @@ def test_the_chance_in_training_moves_no_difference_and_is_the_same_whenever_it_
     """Not even with one degree of freedom, where the mean of draws of t is anything."""
     sentences = np.linspace(0, 1, RESAMPLES)
     systems = [([30.0, 40.0], np.zeros((2, RESAMPLES))), ([20.0], np.zeros((1, RESAMPLES)))]
-    drawn = with_training(sentences, (1, 1), systems)
+    drawn = _add_seed_variance(sentences, (1, 1), systems)
     assert drawn.mean() == pytest.approx(0.5)
-    assert np.array_equal(drawn, with_training(sentences, (1, 1), systems))
+    assert np.array_equal(drawn, _add_seed_variance(sentences, (1, 1), systems))
 
 
 def test_holm_by_hand():
@@ -102,3 +115,142 @@ def test_holm_rejects_what_the_procedure_rejects():
         while left and p[left[0]] < 0.05 / len(left):
             rejected.add(left.pop(0))
         assert set(np.flatnonzero(holm(p) < 0.05)) == rejected
+
+
+def flat(*scores: float) -> System:
+    """Return a system of which all sentences are alike, so that only seeds differ."""
+    return np.array(scores, dtype=float), np.repeat(np.array(scores, dtype=float)[:, None], RESAMPLES, axis=1)
+
+
+# Two-sided critical values of Student's t, from any printed table: freedom, level, t.
+CRITICAL = [(1, 0.05, 12.706), (2, 0.1, 2.920), (2, 0.05, 4.303), (4, 0.05, 2.776), (4, 0.01, 4.604), (6, 0.05, 2.447)]
+BASE = {1: [], 2: [0.0, 1.0], 4: [0.0, 1.0, 2.0, 5.0], 6: [0.0, 1.0, 2.0, 3.0, 5.0, 6.0]}  # seeds that make it
+
+
+@pytest.mark.parametrize(("freedom", "level", "t"), CRITICAL)
+def test_without_a_choice_of_sentences_it_is_the_t_test_with_a_pooled_deviation(freedom, level, t):
+    """One system has two seeds, the other one: each of the three brings squares, and seeds less one."""
+    base = BASE[freedom]
+    squares = 2 * 1.5**2 + sum((score - sum(base) / len(base)) ** 2 for score in base)
+    value = t * (squares / freedom * (1 / 2 + 1)) ** 0.5
+    own, other = flat(30 + value - 1.5, 30 + value + 1.5), flat(30)
+    low, high, p = compare_systems(own, other, [own, other, *([flat(*base)] if base else [])])
+    assert p == pytest.approx(level, rel=0.08)
+    if level == 0.05:
+        assert (low, high) == pytest.approx((0, 2 * value), abs=0.05 * value)
+
+
+def test_both_kinds_of_chance_add_up():
+    """A difference of 14: sentences stray by 8, a normal deviate of 1.75; seeds by 3.16, t of 4.4 with 3 degrees."""
+    strays, base = np.random.default_rng(1).normal(0, 8, RESAMPLES), flat(28, 34, 31)
+    wide = np.array([42.0, 48.0]), np.add.outer([42.0, 48.0], strays)
+    _, _, both = compare_systems(wide, base, [wide, base])
+    _, _, seeds = compare_systems(flat(42, 48), base, [flat(42, 48), base])
+    sentences = _p_value(14, 14 + strays)
+    assert sentences == pytest.approx(0.08, abs=0.02)
+    assert seeds == pytest.approx(0.0217, abs=0.002)
+    assert seeds < sentences < both
+
+
+def test_without_two_seeds_the_interval_is_of_sentences_and_there_is_no_verdict():
+    one, other = (np.array([30.0]), np.array([[29.0, 31.0]])), (np.array([20.0]), np.array([[20.0, 20.0]]))
+    low, high, p = compare_systems(one, other, [one, other])
+    assert math.isnan(p)
+    assert (low, high) == pytest.approx((9.05, 10.95))
+    found = Difference(30, 20, 10, low, high, p, 1, 1, ())
+    assert [verdict(expected, found) for expected in ("higher", "alike", "")] == ["no verdict", "no verdict", ""]
+
+
+def difference(value: float, width: float, p: float, against: float = 30) -> Difference:
+    return Difference(against + value, against, value, value - width, value + width, p, 1, 1, ())
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "width", "p", "words"),
+    [
+        ("lower", -3, 1, 0.001, "seen here"),
+        ("lower", -0.3, 0.2, 0.04, "seen here"),
+        ("lower", 3, 1, 0.001, "not seen here"),
+        ("lower", -0.2, 0.7, 0.4, "not seen here"),  # it is lower by 0.9 at most
+        ("lower", -0.2, 0.9, 0.4, "cannot be told"),  # by 1.1 at most
+        ("lower", 0.5, 2, 0.4, "cannot be told"),
+        ("higher", 3, 1, 0.001, "seen here"),
+        ("higher", -3, 1, 0.001, "not seen here"),
+        ("higher", 0.2, 0.7, 0.4, "not seen here"),
+        ("higher", 0.2, 0.9, 0.4, "cannot be told"),
+        ("alike", 0.2, 0.7, 0.4, "seen here"),
+        ("alike", 0.5, 0.4, 0.01, "seen here"),  # a difference, but a small one
+        ("alike", -0.2, 0.9, 0.4, "cannot be told"),
+        ("alike", 2, 0.5, 0.01, "not seen here"),
+        ("", 2, 0.5, 0.01, ""),
+    ],
+)
+def test_what_a_difference_says_of_a_claim(expected, value, width, p, words):
+    assert verdict(expected, difference(value, width, p)) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "p", "against", "options", "words"),
+    [
+        (0.3, 0.6, 0.3, 30, {"effect": 0.5}, "cannot be told"),  # as small as was published
+        (0.3, 0.6, 0.3, 30, {"effect": 1.0}, "not seen here"),
+        (0.9, 0.2, 0.001, 0.5, {}, "cannot be told"),  # neither translates
+        (1.6, 0.2, 0.001, 0.5, {}, "seen here"),  # one does
+        (0.9, 0.2, 0.001, 0.5, {"least": 0}, "seen here"),
+    ],
+)
+def test_small_effects_and_low_scores(value, width, p, against, options, words):
+    assert verdict("higher", difference(value, width, p, against), **options) == words
+
+
+SENTENCES = 1000
+# Deviations of BLEU in Multi30k's record: by sentences that a system does better than another, the same by seed, and
+# what seeds differ by beyond that.
+OF_SYSTEM, OF_LUCK, OF_TRAINING = 0.12, 0.30, 0.2
+
+
+def trained(chance: np.random.Generator, choices: np.ndarray, seeds: int, truth: float) -> System:
+    """Return scores that are means of sentences' scores, and the same on resampled test sets."""
+    own = chance.normal(truth, OF_SYSTEM * SENTENCES**0.5, SENTENCES)
+    luck = chance.normal(0, OF_LUCK * SENTENCES**0.5, (seeds, SENTENCES))
+    scores = own + luck + chance.normal(0, OF_TRAINING, (seeds, 1))
+    return scores.mean(axis=1), scores @ choices.T
+
+
+def tables(truth: float, count: int) -> dict[str, list[Difference]]:
+    """Compare rows of two seeds and of one with base, and rows of one with another, as many as the record has."""
+    chance, found = np.random.default_rng(2), {"two": [], "one": [], "one against one": []}
+    choices = chance.multinomial(SENTENCES, [1 / SENTENCES] * SENTENCES, RESAMPLES) / SENTENCES
+    for _ in range(count):
+        base = trained(chance, choices, 5, 30)
+        two, one = ([trained(chance, choices, n, 30 + truth) for _ in range(rows)] for n, rows in ((2, 19), (1, 4)))
+        for name, rows, other in (
+            ("two", two[:4], base),
+            ("one", one, base),
+            ("one against one", one, trained(chance, choices, 1, 30)),
+        ):
+            for row in rows:  # a row of one seed tells nothing of the deviation
+                value = row[0].mean() - other[0].mean()
+                tested = compare_systems(row, other, [base, *two])
+                found[name].append(Difference(30 + value, 30, value, *tested, len(row[0]), len(other[0]), ()))
+    return found
+
+
+def share(differences: list[Difference], expected: str) -> float:
+    return float(np.mean([verdict(expected, difference) == "seen here" for difference in differences]))
+
+
+def test_of_equal_rows_one_in_twenty_is_marked_and_more_seeds_see_more_of_them_to_be_alike():
+    """With 4,000 comparisons, as the record states. Here are 200, four to a base, so that rates stray."""
+    equal = tables(truth=0, count=50)
+    for differences in equal.values():
+        assert np.mean([difference.p < LEVEL for difference in differences]) < 0.075
+    alike = {seeds: share(differences, "alike") for seeds, differences in equal.items()}
+    assert alike == pytest.approx({"two": 0.60, "one": 0.22, "one against one": 0.03}, abs=0.08)
+
+
+def test_rows_that_are_one_bleu_apart_are_not_alike():
+    """Nor are most of those with two seeds missed."""
+    apart = tables(truth=-1, count=25)
+    assert all(share(differences, "alike") <= 0.05 for differences in apart.values())
+    assert share(apart["two"], "lower") > 0.6

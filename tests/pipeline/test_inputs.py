@@ -13,6 +13,7 @@ from transformer.layout import Run
 from transformer.pipeline.inputs import Inputs, untracked
 from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
 from transformer.pipeline.scale import Pipeline
+from transformer.report import build
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,7 +111,7 @@ def test_what_will_be_translated_is_measured_before_training():
 def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
     paper = Pipeline(settings.read([], ["scale=paper"]))
     assert "table4" not in made(paper, TABLES)
-    assert obstacles(paper)["table4"] == "this scale has no treebank, or it is not on this machine"
+    assert obstacles(paper)[TABLES["table4"].title] == "this scale has no treebank, or it is not on this machine"
     demo = Pipeline(settings.read([], []))
     assert (made(demo, TABLES), made(demo, FIGURES)) == (list(TABLES), list(FIGURES))
 
@@ -142,7 +143,7 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     files, params = TABLES["table2"].files(pipeline), TABLES["table2"].params(pipeline)
     assert files["score"] == [run.scores("test")]
     assert params["expected"] == [*(f"en-de/base/{n}" for n in (1, 2, 3)), "en-de/big/1", "en-fr/base/1", "en-fr/big/1"]
-    assert obstacles(pipeline)["positions"] == "the base model that it shows is not trained"
+    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
 def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why):
     less = Pipeline(settings.read([], [f"base={json.dumps(base)}"]))
     assert set(FIGURES) - set(made(less, FIGURES)) == {figure}
-    assert obstacles(less)[figure] == why
+    assert obstacles(less)[FIGURES[figure].title] == why
 
 
 def test_a_row_says_what_it_has_at_its_scale():
@@ -163,3 +164,11 @@ def test_a_row_says_what_it_has_at_its_scale():
     values = Pipeline(config).values(["N-2", "dropout-0.2", "mine"])
     assert values.pop("base").startswith("N=3, d_model=128, d_ff=512, h=8,")
     assert values == {"N-2": "N=1", "dropout-0.2": "P_drop=0.5", "mine": "h=2 (d_k and d_v as in base)"}
+
+
+@pytest.mark.parametrize(("entries", "functions"), [(TABLES, build._TABLES), (FIGURES, build._FIGURES)])
+def test_each_table_and_figure_has_a_function_of_its_files_and_parameters(entries, functions):
+    pipeline = Pipeline(settings.read([], []))
+    assert entries.keys() == functions.keys()
+    for name, entry in entries.items():
+        inspect.signature(functions[name]).bind(**entry.files(pipeline), **entry.params(pipeline))

@@ -1,4 +1,4 @@
-"""Imports: a package of transformer/ imports lower layers only, without a circle; the workflow imports few modules."""
+"""Imports, in code or by a string: a package of transformer/ uses lower layers only, without a circle."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ LAYERS = (  # lowest first; a new package must be placed
     ("__main__",),
 )
 # These need no model: all may use them.
-MODEL_FREE = tuple(f"transformer.evaluation.{name}" for name in ("analyses", "bleu", "scores"))
+MODEL_FREE = tuple(f"transformer.evaluation.{name}" for name in ("analyses", "bleu", "scores", "significance"))
 PLACES = {name: place for place, layer in enumerate(LAYERS) for name in layer}
 
 
@@ -40,22 +40,48 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+def functions_of(path: Path) -> set[str]:
+    return {node.name for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)}
+
+
 IMPORTS = {NAMES[path]: imported(path) for path in MODULES}
+FUNCTIONS = {NAMES[path].removesuffix(".__init__"): functions_of(path) for path in MODULES}
+
+
+def named(path: Path) -> set[str]:
+    """Return the modules that a file names by a string: "module:function", or a dotted name, whole or its end."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name, colon, function = node.value.strip(".").partition(":")
+            for module, functions in FUNCTIONS.items() if colon or "." in name else ():
+                if f".{module}".endswith(f".{name}") and (not colon or function in functions):
+                    names.add(module)
+    return names
+
+
+def upward(uses: dict[str, set[str]]) -> set[str]:
+    """List the uses of a package by one in the same layer or in a lower one."""
+    return {
+        f"{name} uses {other}"
+        for name, others in uses.items()
+        for other in others
+        if other.startswith("transformer.") and not other.startswith(MODEL_FREE)
+        if (package := other.split(".")[1]) != (own := name.split(".")[1])
+        if PLACES[package] >= PLACES.get(own, len(LAYERS))
+    }
 
 
 def test_packages_import_lower_layers_only():
     """Each package stands in one layer; modules are named in full, none relatively and none Snakemake."""
     assert PLACES.keys() == {name.split(".")[1] for name in NAMES.values()} - {"__init__"}
     assert not {other.split(".")[0] for others in IMPORTS.values() for other in others} & {"", "snakemake"}
-    upward = {
-        f"{name} imports {other}"
-        for name, others in IMPORTS.items()
-        for other in others
-        if other.startswith("transformer.") and not other.startswith(MODEL_FREE)
-        if (package := other.split(".")[1]) != (own := name.split(".")[1])
-        if PLACES[package] >= PLACES.get(own, len(LAYERS))
-    }
-    assert upward == set()
+    assert upward(IMPORTS) == set()
+
+
+def test_no_string_names_a_module_of_a_higher_layer():
+    """Of the command line, subcommands are so named, as their modules are imported only when they run."""
+    assert upward({NAMES[path]: named(path) for path in MODULES if path.stem != "cli"}) == set()
 
 
 def test_there_is_no_circle_between_modules():

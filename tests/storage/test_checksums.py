@@ -20,7 +20,7 @@ from transformer.data.corpus import Counts, Subwords, learn
 from transformer.data.preprocessing import encode_splits
 from transformer.layout import Data, Run
 from transformer.model import weights
-from transformer.report.page import page
+from transformer.report import page
 from transformer.report.tables.render import Cell, Grid, Table, write_table
 from transformer.storage.checksums import read_manifest, read_trained
 from transformer.storage.files import InputError

@@ -8,7 +8,8 @@ from transformer.config.settings import read
 from transformer.pipeline.inputs import Inputs
 from transformer.pipeline.registry import FIGURES, TABLES, made
 from transformer.pipeline.scale import Pipeline
-from transformer.report.build import build_figure, build_page, build_table
+from transformer.report.build import build_figure, build_table
+from transformer.report.page import PageFiles, PageParams, build_page
 
 
 def build_all(configfile: str | Path) -> None:
@@ -17,16 +18,16 @@ def build_all(configfile: str | Path) -> None:
     kinds = ((TABLES, build_table, pipeline.files.table), (FIGURES, build_figure, pipeline.files.figure))
     for entries, build, path in kinds:
         for name in made(pipeline, entries):
-            files, params = namespace(entries[name].files(pipeline)), entries[name].params(pipeline)
-            build(name, files, params, str(path(name, "")).rstrip("."))
+            entry, output = entries[name], str(path(name, "")).rstrip(".")
+            build(name, entry.title, output, as_texts(entry.files(pipeline)) | entry.params(pipeline))
     ask, wildcards = Inputs(pipeline.config, pipeline.project), SimpleNamespace(scale=pipeline.name)
-    build_page(namespace(ask.page_files(wildcards)), ask.page_params(wildcards), str(pipeline.files.report))
+    files, params = PageFiles(**as_texts(ask.page_files(wildcards))), PageParams(**ask.page_params(wildcards))
+    build_page(files, params, str(pipeline.files.report))
 
 
-def namespace(files: dict[str, Path | list[Path]]) -> SimpleNamespace:
-    """Give files as Snakemake gives them to a script: texts and lists of texts, by attribute."""
-    texts = {name: str(path) if isinstance(path, Path) else list(map(str, path)) for name, path in files.items()}
-    return SimpleNamespace(**texts)
+def as_texts(files: dict[str, Path | list[Path]]) -> dict[str, str | list[str]]:
+    """Return files as Snakemake gives them to a script."""
+    return {name: str(path) if isinstance(path, Path) else list(map(str, path)) for name, path in files.items()}
 
 
 if __name__ == "__main__":

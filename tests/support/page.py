@@ -3,12 +3,11 @@
 import hashlib
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 
 from support import scored
-from transformer.report.page.page import make
+from transformer.report.page import PageFiles, PageParams, build_page
 from transformer.report.tables.render import Cell, Grid, Table, write_table
 
 SOURCE, TARGET = ["make", "it", "more", "difficult"], ["er", "schwe@@", "ren"]
@@ -56,15 +55,16 @@ def wide_table(folder: Path) -> None:
     runs = ("en-de/base/1", "en-de/base/2")
     row = {"Model": "Transformer (base)", "From": "ours"}
     row |= {f"EN-DE measure {number}": Cell("27.3 ± 0.2", runs) for number in range(12)}
-    numbers = {"bleu": 27.25, "bleu_sd": 0.21, "low": 26.5, "high": 28.0, "paper": 27.3, "difference": -0.05}
-    frame = {"model": "Transformer (base)", "by": "ours", "en-de_runs": " ".join(runs)}
-    frame |= {f"en-de_{name}": number for name, number in numbers.items()}
+    ours = {"Ours": Cell("27.2 ± 0.2", runs), "95 %": Cell("26.5 – 28.0", runs), "Paper": "27.3"}
+    scores = [{"Model": "Transformer (base), EN-DE BLEU"} | ours | {"− paper": Cell("−0.1", runs)}]
     notes = ["A note.", Grid(("Run",), [{"Run": "en-de/base/1", "BLEU": "27.25"}])]
-    table = Table("table2", "Table 2: translation", "BLEU of `base`.", Grid(("Model", "From"), [row]), notes)
-    write_table(table, str(folder / "tables/table2"), pd.DataFrame([frame]))
+    table = Table(
+        "table2", "Table 2: translation", "BLEU of `base`.", Grid(("Model", "From"), [row]), notes, scores=scores
+    )
+    write_table(table, str(folder / "tables/table2"), pd.DataFrame())
 
 
-def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
+def write_inputs(folder: Path) -> tuple[PageFiles, PageParams]:
     """Write the inputs of a page, all but a run, Table 4 and Figure 5; return them with the page's parameters."""
     base, parser = folder / "runs/en-de/base/1", folder / "runs/supervised/parser/1"
     (folder / "tables").mkdir(parents=True)
@@ -86,7 +86,7 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
     for path, text in (texts | {path: json.dumps(content) for path, content in contents.items()}).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    input = SimpleNamespace(
+    files = PageFiles(
         tables=[str(folder / "tables/table2.json")],
         figures=[str(folder / "figure1.svg"), str(folder / "curves.svg")],
         runs=[str(base / "run.json"), str(parser / "run.json")],
@@ -94,23 +94,23 @@ def write_inputs(folder: Path) -> tuple[SimpleNamespace, SimpleNamespace]:
         samples=samples,
         attention=str(folder / "attention.json"),
     )
-    params = SimpleNamespace(
+    params = PageParams(
         title="Test",
         label="made-up",
         scale="test",
         data_of_paper=False,
-        runs=[*input.runs, str(folder / "runs/en-de/base/2/run.json")],
-        scores=input.scores,
+        runs=[*files.runs, str(folder / "runs/en-de/base/2/run.json")],
+        scores=files.scores,
         translations=[[str(base / "test.hyp"), str(folder / "source"), str(folder / "reference")]],
         samples=1,
-        missing={"table4": LONG, "figure5": "old"},
+        missing={"Table 4: parsing": LONG, "Figure 5: attention and structure": "old"},
         prices={"core": 2.0, "GPU": None},
         currency="EUR",
     )
-    return input, params
+    return files, params
 
 
 def write_page(folder: Path) -> Path:
     """Write the page of `write_inputs`."""
-    (folder / "report.html").write_text(make(*write_inputs(folder)), "utf-8")
+    build_page(*write_inputs(folder), str(folder / "report.html"))
     return folder / "report.html"

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from transformer.evaluation.bleu import token_bleu
-from transformer.report.tables.render import Grid, Table, markdown
+from transformer.report.tables.render import Grid, Table, _markdown
 from transformer.storage.checksums import sum_of
 
 HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
@@ -57,9 +56,8 @@ def write_scores(folder: Path, *contents) -> list[str]:
 
 def make_table(make: Callable, key: str, **options) -> tuple[Any, dict[str, dict], Table]:
     """Make a table of these inputs and parameters; the frame, its rows by `key`, and the table."""
-    both = SimpleNamespace(**options)
-    table, frame = make(both, both)
-    assert "nan" not in markdown(table).lower()
+    table, frame = make(**options)
+    assert "nan" not in _markdown(table).lower()
     return frame, {row[key]: row for row in frame.reset_index().to_dict("records")}, table
 
 

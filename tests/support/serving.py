@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 from support.toy import PROCESSOR, heed_signals, make_experiment, make_run, make_vocabulary, random_model
 from transformer.model import weights
-from transformer.report.page.live import listening, server
+from transformer.report.live import listening, server
 
 PATIENCE = 120  # seconds for an answer of a busy machine
 

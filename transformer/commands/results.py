@@ -16,7 +16,7 @@ from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
 from transformer.pipeline.registry import TABLES
 from transformer.pipeline.scale import Pipeline
-from transformer.report.page.runs import read_run_records, run_cards
+from transformer.report.page import read_run_records, run_cards
 from transformer.report.tables.render import Cell, Grid, Table
 from transformer.storage.checksums import read_trained, write_trained
 from transformer.storage.files import InputError, read_lines, replacing, replacing_folder, write

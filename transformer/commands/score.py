@@ -8,7 +8,8 @@ from pathlib import Path
 from cyclopts.types import File
 from tabulate import tabulate
 
-from transformer.evaluation.scores import bleu_draws, describe, f1_draws, limits
+from transformer.evaluation.scores import describe
+from transformer.evaluation.significance import bleu_draws, f1_draws, limits
 from transformer.storage.files import InputError, read_lines, read_pairs, write
 from transformer.storage.records import read_parses
 

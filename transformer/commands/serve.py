@@ -12,8 +12,9 @@ from transformer.data.corpus import Subwords
 from transformer.device import use_threads
 from transformer.layout import Run
 from transformer.model.weights import load_model
+from transformer.report import environment
 from transformer.storage.checksums import read_trained, sums_of
-from transformer.storage.files import InputError, environment, replacing_folder, sha256
+from transformer.storage.files import InputError, replacing_folder, sha256
 from transformer.storage.provenance import commit, now
 from transformer.storage.records import (
     Exported,
@@ -102,7 +103,7 @@ def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
         port: 0 takes one that is free
         threads: processor threads; one is enough for a sentence of a small model
     """
-    from transformer.report.page import live  # whose packages not every installation has
+    from transformer.report import live  # whose packages not every installation has
 
     use_threads(threads)
     with live.listening(port) as listener:

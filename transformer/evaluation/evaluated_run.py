@@ -11,7 +11,8 @@ import torch
 from transformer.config.experiment import POSITIONS
 from transformer.data.corpus import TOKEN, TokenArray
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.scores import bleu_draws, describe, limits
+from transformer.evaluation.scores import describe
+from transformer.evaluation.significance import bleu_draws, limits
 from transformer.layout import Data, Run
 from transformer.model.seq2seq import Seq2Seq
 from transformer.storage.files import InputError, draw, read_pairs, require_file, sha256

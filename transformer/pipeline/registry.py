@@ -1,12 +1,11 @@
-"""The tables and figures. Each has one entry here and is listed nowhere else.
+"""The tables and figures: the title, the trainings, the files and the parameters of each.
 
-An entry of a table or figure names the function that makes it, its trainings, and by name the function's files and
-parameters. To add one, write the function and add an entry.
+transformer/report/build.py has the function of the same name that makes a table or figure; it takes these files and
+parameters by name. Nothing here imports it: Snakemake starts without the packages that draw.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +25,23 @@ SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0
 PARSER_SEARCHES = {"": "", ".constrained": "--constrained"}
 
 
+def _no_runs(pipeline: Pipeline) -> list[RunName]:
+    return []
+
+
 @dataclass(frozen=True)
 class _Entry:
-    """A table or a figure: its title on the page, and how it is made."""
+    """A table or a figure: its title on the page, and what it is made from."""
 
     title: str
-    function: str  # module:function in transformer.report; takes the files and the parameters as two namespaces
     paper: str = ""  # the file of the paper's numbers, workflow/paper/{paper}.csv
-    runs: Callable[[Pipeline], list[RunName]] = lambda pipeline: []  # the trainings that it shows
+    runs: Callable[[Pipeline], list[RunName]] = _no_runs  # the trainings that it shows
     scores: str = ""  # the name of each run's score file without its ending
     tested: bool = False  # reads the runs' scores on the test set, too
+    texts: tuple[str, ...] = ()  # attributes of the scale: label, dev_label, data_of_paper
     own_files: Callable[[Pipeline], Files] = lambda pipeline: {}
     own_params: Callable[[Pipeline], dict[str, Any]] = lambda pipeline: {}
     obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # why a scale cannot have it
-
-    def make(self, files: Any, params: Any) -> Any:
-        module, function = self.function.split(":")
-        return getattr(import_module(f"transformer.report.{module}"), function)(files, params)
 
     def score_files(self, pipeline: Pipeline, name: str = "") -> list[Path]:
         return pipeline.of_runs(self.runs(pipeline), lambda run: run.scores(name or self.scores))
@@ -54,9 +53,10 @@ class _Entry:
         return files | self.own_files(pipeline)
 
     def params(self, pipeline: Pipeline) -> dict[str, Any]:
-        """Return the parameters: those of all entries, and its own."""
-        labels = {"label": pipeline.label, "dev_label": pipeline.dev_label, "data_of_paper": pipeline.data_of_paper}
-        return labels | {"expected": list(map(str, self.runs(pipeline)))} | self.own_params(pipeline)
+        """Return the parameters: texts of the scale, the runs that should be there if it shows runs, and its own."""
+        params = {name: getattr(pipeline, name) for name in self.texts}
+        params |= {} if self.runs is _no_runs else {"expected": list(map(str, self.runs(pipeline)))}
+        return params | self.own_params(pipeline)
 
 
 # ------------------------------------------------------------------ tables
@@ -96,13 +96,13 @@ def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
     return {"task": entries, "elsewhere_label": " and ".join(second)}
 
 
-def no_treebank(pipeline: Pipeline) -> str | None:
+def _no_treebank(pipeline: Pipeline) -> str | None:
     missing = not pipeline.parsing or pipeline.absent_treebank
     return "this scale has no treebank, or it is not on this machine" if missing else None
 
 
 def _stated_runs(pipeline: Pipeline) -> list[RunName]:
-    return _runs_of_table_2(pipeline) + ([] if no_treebank(pipeline) else pipeline.parser_runs())
+    return _runs_of_table_2(pipeline) + ([] if _no_treebank(pipeline) else pipeline.parser_runs())
 
 
 def _training_files(pipeline: Pipeline) -> Files:
@@ -145,7 +145,8 @@ def _why_files(pipeline: Pipeline) -> Files:
         "ref": RESOURCES.corpus(task.test, task.target),
         "dev_score": TABLES["why"].score_files(pipeline),
         "measures": pipeline.paper("measures"),
-        "also": beside(lambda run: run.vocabulary) + beside(lambda run: run.experiment),
+        "vocabulary": beside(lambda run: run.vocabulary),
+        "experiment": beside(lambda run: run.experiment),
     } | {_name_of_search(suffix): beside(lambda run, s=suffix: run.translation("test", s)) for suffix in SEARCHES}
 
 
@@ -157,46 +158,45 @@ def _name_of_search(suffix: str) -> str:
 TABLES = {  # in the page's order
     "table1": _Entry(
         "Table 1: kinds of layers",
-        "tables.table1:table1",
         paper="table1",
         own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
     ),
     "table2": _Entry(
         "Table 2: translation",
-        "tables.table2:table2",
         paper="table2",
         runs=_runs_of_table_2,
         scores="test",
+        texts=("label", "data_of_paper"),
         own_files=lambda pipeline: {"settings": pipeline.paper("table3"), "stated": pipeline.paper("training")},
     ),
     "table3": _Entry(
         "Table 3: variations on the model",
-        "tables.table3:table3",
         paper="table3",
         runs=_runs_of_table_3,
         scores="dev.last",
         tested=True,
+        texts=("label", "dev_label", "data_of_paper"),
         own_params=lambda pipeline: {
             "values": pipeline.values(dict.fromkeys(run.experiment for run in _runs_of_table_3(pipeline)))
         },
     ),
     "table4": _Entry(
         "Table 4: parsing",
-        "tables.table4:table4",
         paper="table4",
         runs=lambda pipeline: pipeline.parser_runs(),
         scores="test",
+        texts=("data_of_paper",),
         own_files=_table_4_files,
         own_params=_table_4_params,
-        obstacle=no_treebank,
+        obstacle=_no_treebank,
     ),
     "table5": _Entry(
         "Table 5: the paper's claims about its design",
-        "tables.table5:table5",
         paper="table5",
         runs=_runs_of_table_5,
         scores="dev.last",
         tested=True,
+        texts=("label", "dev_label"),
         own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
         own_params=lambda pipeline: {
             "claims": pipeline.trained_claims,
@@ -205,7 +205,6 @@ TABLES = {  # in the page's order
     ),
     "training": _Entry(
         "Data and training, stated and measured",
-        "tables.table2:training",
         paper="training",
         own_files=_training_files,
         own_params=lambda pipeline: {
@@ -215,10 +214,10 @@ TABLES = {  # in the page's order
     ),
     "why": _Entry(
         "What each choice is worth",
-        "tables.why:why",
         paper="table2",
         runs=lambda pipeline: pipeline.runs([pipeline.first_task], WHY),
         scores="dev.last",
+        texts=("dev_label",),
         own_files=_why_files,
         own_params=lambda pipeline: {
             "label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task].test}",
@@ -231,12 +230,12 @@ TABLES = {  # in the page's order
 # ------------------------------------------------------------------ figures
 
 
-def untrained(pipeline: Pipeline) -> str | None:
+def _untrained(pipeline: Pipeline) -> str | None:
     return None if pipeline.base_is_trained else "the base model that it shows is not trained"
 
 
 def _no_positions(pipeline: Pipeline) -> str | None:
-    return "the base model has none" if pipeline.base_model.positions == "none" else untrained(pipeline)
+    return "the base model has none" if pipeline.base_model.positions == "none" else _untrained(pipeline)
 
 
 def _no_dot_products(pipeline: Pipeline) -> str | None:
@@ -248,11 +247,11 @@ def _no_heads(pipeline: Pipeline) -> str | None:
     base = [run for run in _analysed_runs(pipeline, "heads") if run == pipeline.base()]
     if pipeline.of_runs(base, lambda run: run.analysis("heads")):
         return None
-    return untrained(pipeline) or "the base model is trained, but its heads were not measured"
+    return _untrained(pipeline) or "the base model is trained, but its heads were not measured"
 
 
 def _unknown_attention(pipeline: Pipeline) -> str | None:
-    return None if pipeline.attention_is_known else untrained(pipeline)
+    return None if pipeline.attention_is_known else _untrained(pipeline)
 
 
 def _attention_figure(name: str, title: str) -> _Entry:
@@ -264,7 +263,7 @@ def _attention_figure(name: str, title: str) -> _Entry:
     def files(pipeline: Pipeline) -> Files:
         return {"attention": pipeline.fixed(pipeline.files.attention)}
 
-    return _Entry(title, f"figures.attention:{name}", own_files=files, obstacle=obstacle)
+    return _Entry(title, own_files=files, obstacle=obstacle)
 
 
 def _base_experiment(pipeline: Pipeline) -> Files:
@@ -279,22 +278,18 @@ def _runs_of_curves(pipeline: Pipeline) -> list[RunName]:
 FIGURES = {  # in the page's order
     "differences": _Entry(
         "Table 3: the differences from base",
-        "figures.effects:differences",
         paper="table3",
         runs=_runs_of_table_3,
         scores="dev.last",
         tested=True,
     ),
-    "figure1": _Entry("Figure 1: the model", "figures.architecture:figure1", own_files=_base_experiment),
-    "figure2": _Entry(
-        "Figure 2: attention", "figures.architecture:figure2", own_files=_base_experiment, obstacle=_no_dot_products
-    ),
+    "figure1": _Entry("Figure 1: the model", own_files=_base_experiment),
+    "figure2": _Entry("Figure 2: attention", own_files=_base_experiment, obstacle=_no_dot_products),
     "figure3": _attention_figure("figure3", "Figure 3: attention over a long distance"),
     "figure4": _attention_figure("figure4", "Figure 4: attention and anaphora"),
     "figure5": _attention_figure("figure5", "Figure 5: attention and structure"),
     "positions": _Entry(
         "Positional encoding",
-        "figures.curves:positions",
         own_files=lambda pipeline: (
             _base_experiment(pipeline) | {"weights": pipeline.base_file(lambda run: run.average)}
         ),
@@ -302,7 +297,6 @@ FIGURES = {  # in the page's order
     ),
     "schedule": _Entry(
         "Learning rate",
-        "figures.curves:schedule",
         own_files=lambda pipeline: {
             "experiment": pipeline.of_runs(
                 dict.fromkeys(pipeline.base(run.experiment) for run in _runs_of_table_2(pipeline)),
@@ -312,31 +306,29 @@ FIGURES = {  # in the page's order
     ),
     "curves": _Entry(
         "Learning curves",
-        "figures.curves:curves",
         runs=_runs_of_curves,
+        texts=("dev_label",),
         own_files=lambda pipeline: {"metrics": pipeline.of_runs(_runs_of_curves(pipeline), lambda run: run.metrics)},
     ),
     "bleu_parameters": _Entry(
-        "BLEU and parameters", "figures.cost:bleu_parameters", paper="table3", runs=_runs_of_table_3, scores="dev.last"
+        "BLEU and parameters", paper="table3", runs=_runs_of_table_3, scores="dev.last", texts=("dev_label",)
     ),
     "bleu_flops": _Entry(
-        "BLEU and the cost of training", "figures.cost:bleu_flops", paper="table2", runs=_runs_of_table_2, scores="test"
+        "BLEU and the cost of training", paper="table2", runs=_runs_of_table_2, scores="test", texts=("label",)
     ),
     "timing": _Entry(
         "Time of a layer",
-        "figures.curves:timing",
         own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
     ),
     "head_importance": _Entry(
         "Heads: importance and distance",
-        "figures.analyses:head_importance",
         own_files=lambda pipeline: {"heads": pipeline.base_file(lambda run: run.analysis("heads"))},
         obstacle=_no_heads,
     ),
     "bleu_length": _Entry(
         "BLEU and sentence length",
-        "figures.analyses:bleu_length",
         runs=lambda pipeline: _analysed_runs(pipeline, "lengths"),
+        texts=("dev_label",),
         own_files=lambda pipeline: {"lengths": _analysis_files(pipeline, "lengths")},
     ),
 }
@@ -348,9 +340,10 @@ def made(pipeline: Pipeline, entries: dict[str, _Entry]) -> list[str]:
 
 
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
-    found = {name: entry.obstacle(pipeline) for name, entry in [*TABLES.items(), *FIGURES.items()]}
-    found["attention"] = _unknown_attention(pipeline)
-    return {name: reason for name, reason in found.items() if reason}
+    """Return why a scale cannot have a part of the page, by its title."""
+    found = {entry.title: entry.obstacle(pipeline) for entry in [*TABLES.values(), *FIGURES.values()]}
+    found["Attention viewer"] = _unknown_attention(pipeline)
+    return {title: reason for title, reason in found.items() if reason}
 
 
 def scored_tables(pipeline: Pipeline) -> list[str]:

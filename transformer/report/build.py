@@ -1,34 +1,54 @@
-"""The tables, the figures and the page: made from files and written. Snakemake's scripts call these functions."""
+"""What makes each table and figure, by name; Snakemake's scripts call these functions.
+
+pipeline/registry.py has the files and parameters of each, which its function takes by name.
+"""
 
 import logging
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
-from transformer.pipeline.registry import FIGURES, TABLES
+from transformer.report.figures import analyses, architecture, attention, bleu, curves
 from transformer.report.figures.style import save_drawing
-from transformer.report.page.page import make
+from transformer.report.tables import table1, table2, table3, table4, table5, why
 from transformer.report.tables.render import write_table
-from transformer.storage.files import replacing
 
 logger = logging.getLogger(__name__)
+_TABLES = {
+    "table1": table1.table1,
+    "table2": table2.table2,
+    "table3": table3.table3,
+    "table4": table4.table4,
+    "table5": table5.table5,
+    "training": table2.training,
+    "why": why.why,
+}
+_FIGURES = {
+    "differences": bleu.differences,
+    "figure1": architecture.figure1,
+    "figure2": architecture.figure2,
+    "figure3": attention.figure3,
+    "figure4": attention.figure4,
+    "figure5": attention.figure5,
+    "positions": curves.positions,
+    "schedule": curves.schedule,
+    "curves": curves.curves,
+    "bleu_parameters": bleu.bleu_parameters,
+    "bleu_flops": bleu.bleu_flops,
+    "timing": curves.timing,
+    "head_importance": analyses.head_importance,
+    "bleu_length": analyses.bleu_length,
+}
 
 
-def build_table(name: str, files: Any, params: dict, output: str) -> None:
-    """Make a table; `files` has those of its entry as attributes, `output` is the path without ending."""
-    table, frame = TABLES[name].make(files, SimpleNamespace(**params))
-    write_table(table, output, frame)
+def build_table(name: str, title: str, output: str, given: dict[str, Any]) -> None:
+    """Make a table of these files and parameters; `output` is the path without ending."""
+    table, frame = _TABLES[name](**given)
+    write_table(replace(table, title=title), output, frame)
     logger.info("%s.md: %d rows", output, len(frame))
 
 
-def build_figure(name: str, files: Any, params: dict, output: str) -> None:
+def build_figure(name: str, title: str, output: str, given: dict[str, Any]) -> None:
     """Draw a figure as PDF, SVG and PNG, with title and caption as JSON."""
-    drawing = FIGURES[name].make(files, SimpleNamespace(**params))
-    save_drawing(drawing, FIGURES[name].title, output)
+    drawing = _FIGURES[name](**given)
+    save_drawing(drawing, title, output)
     logger.info("%s.svg: %s", output, drawing.caption)
-
-
-def build_page(files: Any, params: dict, output: str) -> None:
-    text = make(files, SimpleNamespace(**params))
-    with replacing(output) as file:
-        file.write(text)
-    logger.info("%s: %.1f MB", output, len(text.encode()) / 1e6)

@@ -6,7 +6,6 @@ Corpora hold bare CR, NEL and U+2028 inside their sentences.
 
 import errno
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -16,10 +15,7 @@ from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import jinja2
+from typing import IO, Any
 
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}  # opened anew, a file would be cut, or written over from its start
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, somebody's share of it, or a file is as large as may be
@@ -230,20 +226,3 @@ def read_pairs(source: str | Path, target: str | Path, *digests: "hashlib._Hash"
         yield pair
     if not number:
         raise InputError(f"expected sentence pairs, found none: {source} and {target} are empty")
-
-
-def environment(templates: Path, autoescape: bool = True) -> "jinja2.Environment":
-    """Return the environment of a folder's HTML, which escapes all but `Markup`, or of its plain text."""
-    import jinja2  # not every subcommand needs these
-    import markupsafe
-
-    def embedded(data: Any) -> markupsafe.Markup:
-        """Return JSON that no `</script>` in a text can end."""
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        return markupsafe.Markup(text.replace("<", "\\u003c"))
-
-    settings = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
-    loader = jinja2.FileSystemLoader(templates)
-    jinja = jinja2.Environment(loader=loader, autoescape=autoescape, keep_trailing_newline=not autoescape, **settings)
-    jinja.filters["embedded"] = embedded
-    return jinja

@@ -27,7 +27,10 @@ SEARCH = [
     "data/tokenization.py",
     *(f"translation/{name}.py" for name in ("search", "translator")),
 ]
-SCORES = ["data/tokenization.py", "evaluation/bleu.py", "evaluation/scores.py"]
+SCORES = [
+    "data/tokenization.py",
+    *(f"evaluation/{name}.py" for name in ("bleu", "scores", "significance")),
+]
 RESULTS = layout.Scale(f"{CONFIG.results}/{{scale}}")
 DATA = RESULTS.data("{task}")
 RUN = RESULTS.run("{task}", "{experiment}", "{seed}")

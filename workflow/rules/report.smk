@@ -5,7 +5,9 @@ rule table:
     input:
         unpack(ask.files_of(TABLES, "table")),
         code=ask.code(
+            "report/__init__.py",
             "report/tables",
+            "report/templates/table.html",
             "data/corpus.py",
             "data/tokenization.py",
             "evaluation",

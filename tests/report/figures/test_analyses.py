@@ -1,12 +1,11 @@
 """Figures of analyses, heads and lengths: numbers, captions and gaps; the record's are compared byte for byte."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 from support.scored import score
 
-from transformer.report.figures.analyses import bleu_length, head_importance, short_number
+from transformer.report.figures.analyses import _short_number, bleu_length, head_importance
 
 KINDS = ("encoder", "decoder", "cross")
 
@@ -28,7 +27,7 @@ def analysis_of_heads(N: int = 2, h: int = 3) -> dict:
 
 def drawn_heads(folder, content):
     (folder / "heads.json").write_text(json.dumps(content))
-    return head_importance(SimpleNamespace(heads=str(folder / "heads.json")), None)
+    return head_importance(heads=str(folder / "heads.json"))
 
 
 def test_many_heads_have_no_numbers(tmp_path):
@@ -42,10 +41,10 @@ def test_many_heads_have_no_numbers(tmp_path):
 
 def test_numbers_are_short_and_right():
     numbers = [(0.0314, 3), (-0.0125, 3), (1.26, 3), (-0.0004, 3), (10.44, 1), (0.55, 1), (0.04, 1)]
-    assert [short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
+    assert [_short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
 
 
 def test_without_a_run_the_axes_say_so():
-    drawing = bleu_length(SimpleNamespace(lengths=[]), SimpleNamespace(dev_label="toy", expected=["en-de/base/1"]))
+    drawing = bleu_length(lengths=[], dev_label="toy", expected=["en-de/base/1"])
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["no runs"]
     assert "not shown: en-de/base/1" in drawing.caption

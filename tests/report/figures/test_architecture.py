@@ -1,7 +1,5 @@
 """Figures 1 and 2 of models other than the recorded one: texts are read back from the axes."""
 
-from types import SimpleNamespace
-
 import pytest
 from support.toy import make_experiment
 
@@ -15,7 +13,7 @@ def drawn(tmp_path):
 
     def draw(figure, **changes):
         save(make_experiment(model=changes), tmp_path / "experiment.yaml")
-        drawing = figure(SimpleNamespace(experiment=str(tmp_path / "experiment.yaml")), None)
+        drawing = figure(experiment=str(tmp_path / "experiment.yaml"))
         return drawing, [text.get_text() for text in drawing.figure.axes[0].texts]
 
     return draw

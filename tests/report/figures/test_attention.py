@@ -1,13 +1,12 @@
 """Figures 3 to 5 of weights by hand: lines and texts are read back from the axes."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from transformer.report.figures import COLORS
-from transformer.report.figures.attention import by_word, distance, entropies, figure3, figure4, two_structured
+from transformer.report.figures.attention import _by_word, _distance, _entropies, _two_structured, figure3, figure4
 from transformer.storage.files import InputError
 
 ITS = {"text": "The bird its", "from": "its", "to": ["bird"]}
@@ -16,7 +15,7 @@ ITS = {"text": "The bird its", "from": "its", "to": ["bird"]}
 def test_weights_of_subwords_become_weights_of_words():
     """Given weights are added, giving ones averaged: rows (.1, .2 + .3, .4) and the mean of two."""
     weights = np.array([[[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0], [0.25] * 4]])
-    words, found = by_word(["a", "b@@", "c", "d"], weights)
+    words, found = _by_word(["a", "b@@", "c", "d"], weights)
     assert words == ["a", "bc", "d"]
     np.testing.assert_allclose(found, [[[0.1, 0.5, 0.4], [0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]])
 
@@ -26,11 +25,11 @@ def test_structured_heads_are_sharp_and_unlike():
     same, reverse, uniform = np.eye(4), np.eye(4)[::-1], np.full((4, 4), 0.25)
     nearly = 0.9 * same + 0.1 * uniform
     heads = np.stack([uniform, same, nearly, uniform, uniform, reverse])
-    assert entropies(heads)[[0, 1]] == pytest.approx([2, 0], abs=1e-6)
-    assert distance(same, reverse) == 1
-    assert distance(same, uniform) == pytest.approx(0.75)
-    assert two_structured(heads) == (1, 5)
-    assert two_structured(heads[:1]) == (0,)
+    assert _entropies(heads)[[0, 1]] == pytest.approx([2, 0], abs=1e-6)
+    assert _distance(same, reverse) == 1
+    assert _distance(same, uniform) == pytest.approx(0.75)
+    assert _two_structured(heads) == (1, 5)
+    assert _two_structured(heads[:1]) == (0,)
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def drawn(tmp_path):
         sentence |= dict.fromkeys(("encoder", "decoder", "cross"), layers)
         content = {"run": "en-de/base/1", "label": "toy", "layers": 2, "heads": 3, "sentences": [sentence]}
         (tmp_path / "attention.json").write_text(json.dumps(content))
-        drawing = figure(SimpleNamespace(attention=str(tmp_path / "attention.json")), None)
+        drawing = figure(attention=str(tmp_path / "attention.json"))
         (axes,) = drawing.figure.axes
         rays = [(line.get_color(), line.get_alpha()) for line in axes.lines]
         return drawing, {text.get_text() for text in axes.texts}, rays

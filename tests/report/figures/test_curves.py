@@ -1,7 +1,6 @@
 """Positional encoding, learning rate and learning curves: values are read back from the axes."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ def drawn(folder, logs: dict, gaps: tuple = ()):
         (folder / name).mkdir(parents=True)
         paths.append(folder / name / "metrics.jsonl")
         paths[-1].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return curves(SimpleNamespace(metrics=paths), SimpleNamespace(dev_label="toy", expected=[*logs, *gaps]))
+    return curves(metrics=paths, dev_label="toy", expected=[*logs, *gaps])
 
 
 def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
@@ -44,8 +43,7 @@ def test_positions_are_those_that_are_added(kind, tmp_path):
     model = random_model(1, positions=kind)
     save(make_experiment(model={"positions": kind}), tmp_path / "experiment.yaml")
     weights.save(tmp_path / "average.safetensors", model.state_dict(), {"digest": "d", "steps": [1]})
-    input = SimpleNamespace(experiment=tmp_path / "experiment.yaml", weights=str(tmp_path / "average.safetensors"))
-    drawing = positions(input, None)
+    drawing = positions(experiment=tmp_path / "experiment.yaml", weights=str(tmp_path / "average.safetensors"))
     (image,) = drawing.figure.axes[0].images
     table = np.array(image.get_array())
     assert ("learned" in drawing.caption) == (kind == "learned")
@@ -60,7 +58,7 @@ def test_schedule_has_the_papers_peak(tmp_path):
     """§5.3: 512^-0.5 · 4000^-0.5 = 6.99e-4 at step 4000, half of it at step 2000."""
     path = tmp_path / "experiment.yaml"
     save(make_experiment(model={"d_model": 512}, steps=100_000, warmup_steps=4000), path)
-    drawing = schedule(SimpleNamespace(experiment=[path]), None)
+    drawing = schedule(experiment=[path])
     line = drawing.figure.axes[0].lines[0]
     assert "en-de/base at most 6.99e-04." in drawing.caption
     assert np.interp([2000, 4000, 16000], *line.get_data()) == pytest.approx([3.49e-4, 6.99e-4, 3.49e-4], rel=0.01)
@@ -69,5 +67,5 @@ def test_schedule_has_the_papers_peak(tmp_path):
 def test_schedule_without_warmup_begins_at_the_peak(tmp_path):
     path = tmp_path / "experiment.yaml"
     save(make_experiment(steps=100, warmup_steps=40, warmup=False), path)
-    rates = schedule(SimpleNamespace(experiment=[path]), None).figure.axes[0].lines[0].get_ydata()
+    rates = schedule(experiment=[path]).figure.axes[0].lines[0].get_ydata()
     assert rates[0] == max(rates) > 1.5 * rates[-1]

@@ -11,7 +11,7 @@ from matplotlib.font_manager import findfont, fontManager
 from matplotlib.image import imread
 
 from transformer.report.figures import COLORS, style
-from transformer.report.figures.style import Drawing, new, save_drawing, steady_svg, write_in_other_fonts
+from transformer.report.figures.style import Drawing, _steady_svg, _write_in_other_fonts, new, save_drawing
 from transformer.storage.records import Description
 
 # Linear sRGB as it is seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
@@ -62,7 +62,7 @@ def test_a_font_that_was_installed_after_matplotlibs_list_was_made_is_found(monk
     monkeypatch.setattr(style, "findSystemFonts", lambda: [bold, __file__])
     figure, axes = new(2, 1)
     axes.set(title="aⒶ")
-    assert write_in_other_fonts(figure) == []
+    assert _write_in_other_fonts(figure) == []
     assert axes.title.get_family() == ["DejaVu Sans", "STIXGeneral"]
 
 
@@ -70,8 +70,8 @@ def test_ids_and_coordinates_of_an_svg_do_not_depend_on_the_last_digits():
     """Of 0.0625 at three decimals, the next digit decides; a colour and a reference to elsewhere stay."""
     one = '<path id="a1f" d="M 0.0625 -7.123456"/><use xlink:href="#a1f" style="fill: #a1f000" clip-path="url(#c)"/>'
     other = one.replace('a1f"', 'b2"').replace("0.0625", "0.062499").replace("456", "457")
-    assert steady_svg(one) == steady_svg(other)
-    assert '<path id="i0" d="M 0.063 -7.123"/><use xlink:href="#i0" style="fill: #a1f000"' in steady_svg(one)
+    assert _steady_svg(one) == _steady_svg(other)
+    assert '<path id="i0" d="M 0.063 -7.123"/><use xlink:href="#i0" style="fill: #a1f000"' in _steady_svg(one)
 
 
 def linear(color: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from lxml import html as parser
 from support.tools import typeset
 
 from transformer.report.tables import render
-from transformer.report.tables.render import Cell, Column, Grid, Table, latex, lay_out
+from transformer.report.tables.render import Cell, Column, Grid, Table, _latex, lay_out
 from transformer.storage.records import read_json
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
@@ -50,12 +50,12 @@ def test_html_has_every_cell_as_it_is_and_the_runs_behind_it():
 
 def test_markdown():
     """Columns are as wide as their widest cell."""
-    title, table, paragraph, lines, further = render.markdown(TABLE).split("\n\n")
+    title, table, paragraph, lines, further = render._markdown(TABLE).split("\n\n")
     assert (title, paragraph) == (f"**Table 2.** {TABLE.caption}", TABLE.notes[0])
     assert lines == "- one\n- two & `three`"
     assert (len(table.splitlines()), len(further.splitlines())) == (4, 3)
     grid = Grid(("Model",), [{"Model": "a|b", "§": "3.1"}, {"Model": "c", "§": ""}])
-    assert render.markdown_grid(grid) == "| Model |   § |\n|:------|----:|\n| a\\|b  | 3.1 |\n| c     |     |"
+    assert render._markdown_grid(grid) == "| Model |   § |\n|:------|----:|\n| a\\|b  | 3.1 |\n| c     |     |"
 
 
 def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
@@ -73,8 +73,8 @@ def test_json_is_read_back(tmp_path):
 
 @pytest.mark.slow
 def test_latex_compiles(tmp_path):
-    assert latex(TABLE).count(r"\midrule") == 2
-    assert r"n$^{-0.03}$" in latex(TABLE)
-    said = typeset(tmp_path, latex(TABLE))
+    assert _latex(TABLE).count(r"\midrule") == 2
+    assert r"n$^{-0.03}$" in _latex(TABLE)
+    said = typeset(tmp_path, _latex(TABLE))
     assert "Missing character" not in said
     assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", said)

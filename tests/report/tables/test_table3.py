@@ -7,7 +7,7 @@ import pytest
 import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
-from transformer.report.tables.table3 import findings, read_variations, table3
+from transformer.report.tables.table3 import _findings, read_variations, table3
 from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[3]
@@ -83,15 +83,15 @@ def test_verdicts_of_two_measurements_are_counted_by_what_both_say():
     said |= {"contrary": ("seen here", "not seen here"), "half": ("seen here", "")}
     frame = pd.DataFrame.from_dict(said, orient="index", columns=["here", "test_here"])
     frame[["paper_difference", "p_holm", "test_p_holm"]] = 1.0
-    assert "on both dev and test: 0; on one alone: 1 (`seen`). Not seen on either: 0; on one" in findings(frame)
-    assert "on one alone: 1 (`lost`). Cannot be told: 1 (`contrary`). " in findings(frame)
+    assert "on both dev and test: 0; on one alone: 1 (`seen`). Not seen on either: 0; on one" in _findings(frame)
+    assert "on one alone: 1 (`lost`). Cannot be told: 1 (`contrary`). " in _findings(frame)
 
 
 def test_differences_that_are_small_in_print_or_by_holms_p_are_named():
     seen, p = ["seen here"] * 3, {"p_holm": [0.01, 0.06, 0.01], "test_p_holm": [0.01, 0.01, 0.07]}
     frame = pd.DataFrame({"paper_difference": [-0.9, -0.1, 0.6], "here": seen, "test_here": seen} | p, list("abc"))
-    assert "in the paper 1 (`b`) of the 3 differ from base by only 0.1." in findings(frame)
-    assert "raises p to 0.05 or more for 2 (`b`, `c`) of those seen on both." in findings(frame)
+    assert "in the paper 1 (`b`) of the 3 differ from base by only 0.1." in _findings(frame)
+    assert "raises p to 0.05 or more for 2 (`b`, `c`) of those seen on both." in _findings(frame)
 
 
 def test_the_frame_has_the_interval_of_the_difference_and_holms_p(make):

@@ -7,7 +7,7 @@ import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
 from transformer.evaluation.analyses import ANALYSES
-from transformer.evaluation.scores import RESAMPLES, TRAININGS
+from transformer.evaluation.significance import _T_SAMPLES, RESAMPLES
 from transformer.report.tables.render import Grid
 from transformer.report.tables.table5 import ANALYSIS_OF, read_claims, table5
 
@@ -78,7 +78,7 @@ def test_a_trained_row(make):
     """22 less 30 on every draw: the interval has no width, as seeds do not differ, and no draw strays by as much."""
     base = [trained("base", 30, seed) for seed in (1, 2, 3)]
     rows, table = make(*base, trained("no-residual", 22))
-    p = 1 / (1 + RESAMPLES * TRAININGS)
+    p = 1 / (1 + RESAMPLES * _T_SAMPLES)
     expected = {"score": 22, "against": 30, "value": -8, "low": -8, "high": -8, "p": p, "p_holm": p}
     expected |= {"seeds": 1, "seeds_against": 3}
     assert {name: rows[0][name] for name in expected} == pytest.approx(expected)

@@ -11,7 +11,7 @@ from support.toy import make_experiment
 from transformer.config.experiment import save
 from transformer.data.corpus import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores
-from transformer.evaluation.scores import bleu_draws
+from transformer.evaluation.significance import bleu_draws
 from transformer.report.tables.why import why
 from transformer.storage.files import sha256
 
@@ -73,6 +73,7 @@ class Folder:
             "score": write_scores(self.path, *self.test),
             "dev_score": write_scores(self.path / "dev", *self.dev),
         }
+        options |= {"vocabulary": [self.path / "vocabulary.model"], "experiment": [self.path / "experiment.yaml"]}
         options |= {"hyp": self.hyps, "ref": self.ref, "measures": self.measures, "expected": TRAINED}
         searches = {f"search{number}": changes for number, (changes, _) in enumerate(self.otherwise)}
         translations = {f"search{number}": paths for number, (_, paths) in enumerate(self.otherwise)}

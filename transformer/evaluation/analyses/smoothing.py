@@ -64,7 +64,7 @@ class Smoothing(analysis.Analysis):
         """Measure perplexity and calibration, and BLEU with each beam; the rest of the search is the run's."""
         import numpy as np
 
-        from transformer.evaluation.scores import draws
+        from transformer.evaluation.significance import draws
         from transformer.training.loss import perplexity
 
         predictions, offsets = run.predict(), run.text.target.offsets

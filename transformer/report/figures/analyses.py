@@ -1,7 +1,5 @@
 """Analyses of trained runs: the importance of heads (§3.2.2), how far they look (§4), and BLEU by length (§3.5)."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,7 +9,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses.heads import KINDS, Heads
 from transformer.evaluation.analyses.lengths import Length, longest_of
-from transformer.evaluation.scores import limits
+from transformer.evaluation.significance import limits
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
 from transformer.report.tables.cells import mean_draws, missing
@@ -22,8 +20,9 @@ _MAPS = {  # colours, title, decimals
     "distance": ("Blues", "Mean distance that this head looks over, in tokens", 1),
 }
 _NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
-LAYER_INCHES, AROUND_INCHES, CURVES_INCHES = 0.24, 0.75, 2.3  # heights: a layer of a map, its surroundings, the curves
-LINES = {  # titles by the model's positions
+# Heights: of a layer of a map, of its surroundings, of the curves.
+_LAYER_INCHES, _AROUND_INCHES, _CURVES_INCHES = 0.24, 0.75, 2.3
+_LINES = {  # titles by the model's positions
     "sinusoid": "sinusoids",
     "learned": "learned positions",
     "none": "no positions",
@@ -31,15 +30,15 @@ LINES = {  # titles by the model's positions
 }
 _APART = 1.025  # factor between the same length of two kinds of positions, so that no bar hides another
 _POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]
-PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}}  # of sentences: how they look
+_PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}}  # of sentences: how they look
 
 
-def head_importance(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def head_importance(*, heads: str) -> Drawing:
     """Draw the importance and the reach of each head, and loss and BLEU over the number of masked heads."""
-    found = read_of_run(input.heads, Heads.Result)
-    map_inches = LAYER_INCHES * found["layers"] + AROUND_INCHES
-    figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + CURVES_INCHES), layout="constrained")
-    *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, CURVES_INCHES))
+    found = read_of_run(heads, Heads.Result)
+    map_inches = _LAYER_INCHES * found["layers"] + _AROUND_INCHES
+    figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + _CURVES_INCHES), layout="constrained")
+    *maps, curves = figure.subfigures(3, height_ratios=(map_inches, map_inches, _CURVES_INCHES))
     for row, name in zip(maps, _MAPS, strict=True):
         _draw_maps(row, found, name)
     _draw_masking(curves, found)
@@ -89,13 +88,13 @@ def _draw_maps(row: SubFigure, found: Heads.Result, name: str) -> None:
         axes.spines[:].set_visible(False)
         for (layer, head), value in np.ndenumerate(table) if h <= _NUMBERED else ():
             color = "white" if value > 0.75 * most else "black"
-            axes.text(head, layer, short_number(value, decimals), ha="center", va="center", size=SMALL, color=color)
+            axes.text(head, layer, _short_number(value, decimals), ha="center", va="center", size=SMALL, color=color)
     panels[0].set_ylabel("layer")
     row.suptitle(title, size=MEDIUM, weight="bold")
     row.colorbar(image, ax=panels, aspect=10, pad=0.01, ticks=MaxNLocator(2))
 
 
-def short_number(value: float, decimals: int) -> str:
+def _short_number(value: float, decimals: int) -> str:
     """Write a number with so many decimals, or with one if it is large; of three, without the zero before them."""
     text = f"{abs(value):.{decimals if abs(value) < 1 else 1}f}"
     if float(text) == 0:
@@ -125,20 +124,20 @@ def _draw_masking(row: SubFigure, found: Heads.Result) -> None:
     losses.legend()
 
 
-def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> Drawing:
     """Draw a line for each run: single sentences filled, joined ones hollow."""
-    contents = [read_of_run(path, Length.Result) for path in input.lengths]
+    contents = [read_of_run(path, Length.Result) for path in lengths]
     runs = {run_name(content["run"]): content for content in contents}
     figure, axes = new(PAGE_INCHES, 2.8)
     points = _points(contents)
     drawn, lines = list(dict.fromkeys(points["positions"])), []
     for (positions, part), groups in points.groupby(["positions", "part"], sort=False):
-        kind, shift = list(LINES).index(positions), _APART ** (drawn.index(positions) - (len(drawn) - 1) / 2)
+        kind, shift = list(_LINES).index(positions), _APART ** (drawn.index(positions) - (len(drawn) - 1) / 2)
         bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
-        look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | PARTS[part]
+        look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | _PARTS[part]
         axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
         texts = (f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups.itertuples())
-        lines.append(f"{LINES[positions]}, {part} sentences: {', '.join(texts)}")
+        lines.append(f"{_LINES[positions]}, {part} sentences: {', '.join(texts)}")
     longest = longest_of(min((content.get("quantile", 1) for content in contents), default=1))
     longests = sorted({content["longest"] for content in contents})
     for limit in longests:
@@ -146,7 +145,7 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
     caption = (
-        f"BLEU by the length of sentences of the dev set of {params.dev_label}. Filled: single sentences, in groups by "
+        f"BLEU by the length of sentences of the dev set of {dev_label}. Filled: single sentences, in groups by "
         f"length; hollow: neighbours joined until their tokens are a multiple of {longest} source sentence in "
         "training. Lines are means over seeds; bars hold 95 % of them on resampled sets. Groups differ in their "
         "sentences, not in length alone: lines can be compared at one length."
@@ -154,14 +153,14 @@ def bleu_length(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     if runs:
         _finish_lengths(axes, {content["positions"] for content in contents})
         caption += f" Dotted: {longest} source sentence in training, {' and '.join(map(str, longests))} tokens."
-        listed = "; ".join(f"{LINES[content['positions']]}: {name}" for name, content in runs.items())
+        listed = "; ".join(f"{_LINES[content['positions']]}: {name}" for name, content in runs.items())
         caption += f" Runs: {listed}."
     else:
         empty(axes, "no runs")
     if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
         caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
     alt = f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
-    return Drawing(figure, caption + not_shown(missing(params.expected, runs)), alt)
+    return Drawing(figure, caption + not_shown(missing(expected, runs)), alt)
 
 
 def _points(contents: list[Length.Result]) -> pd.DataFrame:
@@ -184,9 +183,9 @@ def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
     """Set the ticks, and add a legend of these kinds of positions."""
     axes.xaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
     axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])  # a marker at 0 is whole
-    colored = zip(LINES.items(), COLORS, MARKERS, strict=False)
+    colored = zip(_LINES.items(), COLORS, MARKERS, strict=False)
     looks = [(title, {"color": color, "marker": marker}) for (kind, title), color, marker in colored if kind in drawn]
-    looks += [(f"{part} sentences", {"color": GREY, "marker": "o"} | own) for part, own in PARTS.items()]
+    looks += [(f"{part} sentences", {"color": GREY, "marker": "o"} | own) for part, own in _PARTS.items()]
     looks += [("longest in training", {"color": GREY, "linestyle": ":"})]
     handles = [Line2D([], [], label=text, **look) for text, look in looks]
     axes.figure.legend(handles=handles, loc="outside right upper")

@@ -1,7 +1,5 @@
 """Figures 1 and 2: the model and its attention, as block diagrams drawn from a run's configuration."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch
@@ -11,44 +9,44 @@ from transformer.config.experiment import Model, load
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 from transformer.storage.records import run_name
 
-LINE = 0.8  # points
+_LINE = 0.8  # points
 # Fills that black text stands out from, each with a lightness of its own, too.
 _TINTS = {"attention": "#F6C98B", "feed-forward": "#A9D8F2", "norm": "#F5EFA0", "embedding": "#EBC7D9"}
 _TINTS |= {"linear": "#C9CFEA", "softmax": "#A6DBC6", "stack": "#F4F4F4"}
-ENCODER_LAYER, DECODER_LAYER = ("attention", "feed-forward"), ("masked", "cross", "feed-forward")
+_ENCODER_LAYER, _DECODER_LAYER = ("attention", "feed-forward"), ("masked", "cross", "feed-forward")
 _POSITION_TEXTS = {"sinusoid": "Positional\nEncoding", "words": "Positional\nEncoding\nof word too"}
 _POSITION_TEXTS |= {"learned": "Learned\nPositions", "none": ""}
 
 # Figure 1, in inches.
-GAP, FORK = 0.12, 0.28  # between boxes; between sub-layers, for the next one's residual connection
-WIDTH, SPREAD = 1.0, 0.3  # of a box; between the arrows up to an attention
-MARGIN, EDGE = 0.14, 0.06  # between boxes and the stack's frame: at the sides, above
-BOTTOM, ABOVE = 1.18, 1.42  # below the stacks; above the decoder, for its output
-ENCODER, DECODER = 1.02, COLUMN_INCHES - 1.02  # the stacks' middles
+_GAP, _FORK = 0.12, 0.28  # between boxes; between sub-layers, for the next one's residual connection
+_WIDTH, _SPREAD = 1.0, 0.3  # of a box; between the arrows up to an attention
+_MARGIN, _EDGE = 0.14, 0.06  # between boxes and the stack's frame: at the sides, above
+_BOTTOM, _ABOVE = 1.18, 1.42  # below the stacks; above the decoder, for its output
+_ENCODER, _DECODER = 1.02, COLUMN_INCHES - 1.02  # the stacks' middles
 # Figure 2: between boxes; height of inputs and titles; between the boxes of two heads.
-STEP, LETTERS, TITLE, PILE = 0.13, 0.22, 2.22, 0.035
+_STEP, _LETTERS, _TITLE, _PILE = 0.13, 0.22, 2.22, 0.035
 
 
-def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of `input.experiment`."""
-    experiment = load(input.experiment)
-    model, run = experiment.model, run_name(asdict(experiment))
-    boxes = [(number, *box) for sublayer in DECODER_LAYER for number, box in enumerate(blocks(model, sublayer))]
+def figure1(*, experiment: str) -> Drawing:
+    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of an experiment.yaml."""
+    settings = load(experiment)
+    model, run = settings.model, run_name(asdict(settings))
+    boxes = [(number, *own) for sublayer in _DECODER_LAYER for number, own in enumerate(_blocks(model, sublayer))]
     height = sum(_gap_below(number, tint) + _height_of(text) for number, text, tint in boxes)
-    height += GAP + _height_of("Norm") if model.norm == "pre" else 0
-    figure, axes = canvas(COLUMN_INCHES, BOTTOM + height + ABOVE)
-    _draw_embedding(axes, ENCODER, "Input", -1, model)
-    _draw_embedding(axes, DECODER, "Output", 1, model)
-    memory = _draw_stack(axes, ENCODER, -1, model, ENCODER_LAYER)
-    top = _draw_stack(axes, DECODER, 1, model, DECODER_LAYER, memory)
+    height += _GAP + _height_of("Norm") if model.norm == "pre" else 0
+    figure, axes = canvas(COLUMN_INCHES, _BOTTOM + height + _ABOVE)
+    _draw_embedding(axes, _ENCODER, "Input", -1, model)
+    _draw_embedding(axes, _DECODER, "Output", 1, model)
+    memory = _draw_stack(axes, _ENCODER, -1, model, _ENCODER_LAYER)
+    top = _draw_stack(axes, _DECODER, 1, model, _DECODER_LAYER, memory)
     for text, tint in (("Linear\n(shared matrix)" if model.tied else "Linear", "linear"), ("Softmax", "softmax")):
-        _arrow(axes, (DECODER, top), (DECODER, top + GAP + 0.04))
-        top = box(axes, DECODER, top + GAP + 0.04, WIDTH, text, tint)
-    _arrow(axes, (DECODER, top), (DECODER, top + GAP + 0.04))
-    label(axes, DECODER, top + GAP + 0.2, "Output\nProbabilities")
+        _arrow(axes, (_DECODER, top), (_DECODER, top + _GAP + 0.04))
+        top = _box(axes, _DECODER, top + _GAP + 0.04, _WIDTH, text, tint)
+    _arrow(axes, (_DECODER, top), (_DECODER, top + _GAP + 0.04))
+    label(axes, _DECODER, top + _GAP + 0.2, "Output\nProbabilities")
     if model.tied:
-        segment(axes, (ENCODER + WIDTH / 2, 0.46), (DECODER - WIDTH / 2, 0.46), ls=":")
-        label(axes, (ENCODER + DECODER) / 2, 0.54, "shared")
+        _segment(axes, (_ENCODER + _WIDTH / 2, 0.46), (_DECODER - _WIDTH / 2, 0.46), ls=":")
+        label(axes, (_ENCODER + _DECODER) / 2, 0.54, "shared")
     words = _described(model)
     return Drawing(figure, f"The Transformer (§3), drawn from the modules of {run}: {words}", f"Block diagram: {words}")
 
@@ -56,10 +54,10 @@ def figure1(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 def _described(model: Model) -> str:
     """List the parts: `encoder, 6 layers of multi-head attention (add & norm after it), …`."""
     stacks = []
-    for stack, layer in (("encoder", ENCODER_LAYER), ("decoder", DECODER_LAYER)):
+    for stack, layer in (("encoder", _ENCODER_LAYER), ("decoder", _DECODER_LAYER)):
         sublayers = []
         for sublayer in layer:
-            parts = blocks(model, sublayer)
+            parts = _blocks(model, sublayer)
             (name,) = (text.lower().replace("\n", " ").replace("$", "") for text, tint in parts if tint != "norm")
             around = " and ".join(text.lower() for text, tint in parts if tint == "norm")
             place = "after" if model.norm == "post" else "round" if model.residual else "before"
@@ -76,7 +74,7 @@ def _described(model: Model) -> str:
     return f"{text} Added to the embeddings: {positions}."
 
 
-def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
+def _blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
     """List the boxes of a sub-layer, upwards, by text and tint."""
     if sublayer == "feed-forward":
         own = f"Feed Forward\n$d_\\mathrm{{ff}}$ = {model.d_ff:,}", sublayer
@@ -91,46 +89,46 @@ def blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
 
 def _gap_below(number: int, tint: str) -> float:
     """Give the space below a sub-layer's box `number`, from 0; an attention's inputs need more."""
-    return FORK if number == 0 or tint == "attention" else GAP
+    return _FORK if number == 0 or tint == "attention" else _GAP
 
 
 def _draw_stack(axes: Axes, x: float, side: int, model: Model, layer: tuple[str, ...], memory: float = 0) -> float:
     """Draw one layer in its frame, N on its left (side -1) or right (1), and the last norm. Return the stack's top."""
-    y, width = BOTTOM, WIDTH + 2 * MARGIN
+    y, width = _BOTTOM, _WIDTH + 2 * _MARGIN
     for sublayer in layer:
         y = _draw_sublayer(axes, x, y, side, model, sublayer, memory)
-    frame(axes, x - width / 2, BOTTOM, width, y + EDGE - BOTTOM, "stack", layer=0)
-    label(axes, x + side * (width / 2 + 0.17), (BOTTOM + y) / 2, f"{model.N}×", size=MEDIUM + 2)
-    y += EDGE
+    _frame(axes, x - width / 2, _BOTTOM, width, y + _EDGE - _BOTTOM, "stack", layer=0)
+    label(axes, x + side * (width / 2 + 0.17), (_BOTTOM + y) / 2, f"{model.N}×", size=MEDIUM + 2)
+    y += _EDGE
     if model.norm == "post":
         return y
-    _arrow(axes, (x, y), (x, y + GAP))
-    return box(axes, x, y + GAP, WIDTH, "Norm", "norm")
+    _arrow(axes, (x, y), (x, y + _GAP))
+    return _box(axes, x, y + _GAP, _WIDTH, "Norm", "norm")
 
 
 def _draw_sublayer(axes: Axes, x: float, y: float, side: int, model: Model, sublayer: str, memory: float) -> float:
     """Draw a sub-layer whose input is at y, with the residual connection around it. Return its top."""
     top = y
-    for number, (text, tint) in enumerate(blocks(model, sublayer)):
+    for number, (text, tint) in enumerate(_blocks(model, sublayer)):
         bottom, top = top, top + _gap_below(number, tint)
         if tint != "attention":
             _arrow(axes, (x, bottom), (x, top))
         else:
-            level = top - GAP
+            level = top - _GAP
             if sublayer == "cross":  # values and keys come from the memory
-                _arrow(axes, (x, bottom), (x, level), (x + SPREAD, level), (x + SPREAD, top))
-                between, over = (ENCODER + DECODER) / 2, memory + GAP
-                route = [(ENCODER, memory), (ENCODER, over), (between, over), (between, level)]
-                ends = x - SPREAD, x - SPREAD / 2
+                _arrow(axes, (x, bottom), (x, level), (x + _SPREAD, level), (x + _SPREAD, top))
+                between, over = (_ENCODER + _DECODER) / 2, memory + _GAP
+                route = [(_ENCODER, memory), (_ENCODER, over), (between, over), (between, level)]
+                ends = x - _SPREAD, x - _SPREAD / 2
             else:
                 _arrow(axes, (x, bottom), (x, top))
-                route, ends = [(x, level)], (x - SPREAD, x + SPREAD)
+                route, ends = [(x, level)], (x - _SPREAD, x + _SPREAD)
             for end in ends:
                 _arrow(axes, *route, (end, level), (end, top))
-        top = box(axes, x, top, WIDTH, text, tint)
+        top = _box(axes, x, top, _WIDTH, text, tint)
     if model.residual:
-        fork, middle = y + FORK / 4, top - _height_of("Add") / 2
-        edge, outside = x + side * WIDTH / 2, x + side * (WIDTH + MARGIN) / 2
+        fork, middle = y + _FORK / 4, top - _height_of("Add") / 2
+        edge, outside = x + side * _WIDTH / 2, x + side * (_WIDTH + _MARGIN) / 2
         _arrow(axes, (x, fork), (outside, fork), (outside, middle), (edge, middle))
     return top
 
@@ -138,26 +136,26 @@ def _draw_sublayer(axes: Axes, x: float, y: float, side: int, model: Model, subl
 def _draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) -> None:
     label(axes, x, 0.1, "Outputs (shifted right)" if side > 0 else "Inputs")
     _arrow(axes, (x, 0.17), (x, 0.29))
-    above = box(axes, x, 0.29, WIDTH, f"{name}\nEmbedding", "embedding")
+    above = _box(axes, x, 0.29, _WIDTH, f"{name}\nEmbedding", "embedding")
     y, wave, radius = above + 0.24, x + side * 0.35, 0.07
-    segment(axes, (x, above), (x, BOTTOM))
+    _segment(axes, (x, above), (x, _BOTTOM))
     language = "+ language" if model.target_spaces and side < 0 else ""
     if added := "\n".join(filter(None, (_POSITION_TEXTS[model.positions], language))):
-        axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=LINE, zorder=3))
-        segment(axes, (x - radius, y), (x + radius, y), zorder=4)
-        segment(axes, (x, y - radius), (x, y + radius), zorder=4)
-        segment(axes, (x, y), (wave, y))
-        axes.add_patch(Circle((wave, y), 0.09, fc="white", ec="black", lw=LINE, zorder=3))
+        axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=_LINE, zorder=3))
+        _segment(axes, (x - radius, y), (x + radius, y), zorder=4)
+        _segment(axes, (x, y - radius), (x, y + radius), zorder=4)
+        _segment(axes, (x, y), (wave, y))
+        axes.add_patch(Circle((wave, y), 0.09, fc="white", ec="black", lw=_LINE, zorder=3))
         if model.positions in ("sinusoid", "words"):
             t = np.linspace(-1, 1, 50)
-            axes.plot(wave + 0.065 * t, y + 0.04 * np.sin(np.pi * t), color="black", lw=LINE, zorder=4)
+            axes.plot(wave + 0.065 * t, y + 0.04 * np.sin(np.pi * t), color="black", lw=_LINE, zorder=4)
         label(axes, x + side * 0.72, y, added)
 
 
-def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
-    """Draw dot-product attention (§3.2), and multi-head attention with the sizes of `input.experiment`."""
-    experiment = load(input.experiment)
-    model, run = experiment.model, run_name(asdict(experiment))
+def figure2(*, experiment: str) -> Drawing:
+    """Draw dot-product attention (§3.2), and multi-head attention with the sizes of an experiment.yaml."""
+    settings = load(experiment)
+    model, run = settings.model, run_name(asdict(settings))
     name = f"{'Scaled ' * model.scaled}Dot-Product Attention"
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     _draw_dot_product(axes, 0.72, model)
@@ -176,74 +174,74 @@ def figure2(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
 
 
 def _draw_dot_product(axes: Axes, x: float, model: Model) -> None:
-    label(axes, x, TITLE, f"{'Scaled ' * model.scaled}Dot-Product\nAttention", size=MEDIUM)
+    label(axes, x, _TITLE, f"{'Scaled ' * model.scaled}Dot-Product\nAttention", size=MEDIUM)
     scale = [(f"Scale: $1/\\sqrt{{{model.d_k}}}$", "norm")] * model.scaled
     steps = [("MatMul", "feed-forward"), *scale, ("Mask (opt.)", "embedding")]
     steps += [("SoftMax", "softmax"), ("MatMul", "feed-forward")]
-    y, value = LETTERS, x + 0.55
+    y, value = _LETTERS, x + 0.55
     for name, place in (("$Q$", x - 0.25), ("$K$", x + 0.25), ("$V$", value)):
         label(axes, place, y - 0.1, name, size=MEDIUM)
     for start in (x - 0.25, x + 0.25):
-        _arrow(axes, (start, y), (start, y + STEP))
+        _arrow(axes, (start, y), (start, y + _STEP))
     for number, (text, tint) in enumerate(steps):
         if number:
             middle = x - 0.2 * (number == len(steps) - 1)  # the last has V beside it
-            _arrow(axes, (middle, y), (middle, y + STEP))
-        bottom = y + STEP
-        y = box(axes, x, bottom, 0.86, text, tint)
-    _arrow(axes, (value, LETTERS), (value, bottom - STEP / 2), (x + 0.25, bottom - STEP / 2), (x + 0.25, bottom))
-    _arrow(axes, (x, y), (x, y + STEP))
+            _arrow(axes, (middle, y), (middle, y + _STEP))
+        bottom = y + _STEP
+        y = _box(axes, x, bottom, 0.86, text, tint)
+    _arrow(axes, (value, _LETTERS), (value, bottom - _STEP / 2), (x + 0.25, bottom - _STEP / 2), (x + 0.25, bottom))
+    _arrow(axes, (x, y), (x, y + _STEP))
 
 
 def _draw_heads(axes: Axes, x: float, model: Model, attention: str) -> None:
-    label(axes, x, TITLE, "Multi-Head\nAttention", size=MEDIUM)
+    label(axes, x, _TITLE, "Multi-Head\nAttention", size=MEDIUM)
     widths = {"V": model.d_v, "K": model.d_k, "Q": model.d_k}
     for place, (name, width) in zip((x - 0.68, x, x + 0.68), widths.items(), strict=True):
-        label(axes, place, LETTERS - 0.1, f"${name}$", size=MEDIUM)
-        _arrow(axes, (place, LETTERS), (place, LETTERS + STEP))
-        y = _piled(axes, place, LETTERS + STEP, 0.58, f"Linear\n{model.d_model} → {width}", "linear", model.h)
-        _arrow(axes, (place, y), (place, y + STEP))
-    top = _piled(axes, x, y + STEP, 1.7, attention, "attention", model.h)
+        label(axes, place, _LETTERS - 0.1, f"${name}$", size=MEDIUM)
+        _arrow(axes, (place, _LETTERS), (place, _LETTERS + _STEP))
+        y = _piled(axes, place, _LETTERS + _STEP, 0.58, f"Linear\n{model.d_model} → {width}", "linear", model.h)
+        _arrow(axes, (place, y), (place, y + _STEP))
+    top = _piled(axes, x, y + _STEP, 1.7, attention, "attention", model.h)
     label(axes, x + 0.78, top + 0.1, f"$h$ = {model.h}")
     for text, tint in (("Concat", "norm"), (f"Linear: {model.h * model.d_v} → {model.d_model}", "linear")):
-        _arrow(axes, (x, top), (x, top + STEP))
-        top = box(axes, x, top + STEP, 1.2, text, tint)
-    _arrow(axes, (x, top), (x, top + STEP))
+        _arrow(axes, (x, top), (x, top + _STEP))
+        top = _box(axes, x, top + _STEP, 1.2, text, tint)
+    _arrow(axes, (x, top), (x, top + _STEP))
 
 
 def _piled(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int) -> float:
     """Draw a box before those of the other heads, at most two of them. Return the pile's top."""
     behind = min(h, 3) - 1
     for number in range(behind, 0, -1):
-        shift = PILE * number
-        frame(axes, x - width / 2 + shift, y + shift, width, _height_of(text), tint)
-    return box(axes, x, y, width, text, tint) + PILE * behind
+        shift = _PILE * number
+        _frame(axes, x - width / 2 + shift, y + shift, width, _height_of(text), tint)
+    return _box(axes, x, y, width, text, tint) + _PILE * behind
 
 
 def _height_of(text: str) -> float:
     return LINE_INCHES * (text.count("\n") + 1) + 0.08
 
 
-def box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> float:
+def _box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> float:
     """Draw a box that stands on y, with its middle at x. Return its top."""
     height = _height_of(text)
-    frame(axes, x - width / 2, y, width, height, tint)
+    _frame(axes, x - width / 2, y, width, height, tint)
     label(axes, x, y + height / 2, text)
     return y + height
 
 
-def frame(axes: Axes, left: float, bottom: float, width: float, height: float, tint: str, layer: int = 2) -> None:
-    look = {"fc": _TINTS[tint], "ec": "black", "lw": LINE, "zorder": layer}
+def _frame(axes: Axes, left: float, bottom: float, width: float, height: float, tint: str, layer: int = 2) -> None:
+    look = {"fc": _TINTS[tint], "ec": "black", "lw": _LINE, "zorder": layer}
     axes.add_patch(FancyBboxPatch((left, bottom), width, height, "round,pad=0,rounding_size=0.05", **look))
 
 
-def segment(axes: Axes, *points: tuple[float, float], **properties) -> None:
-    axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": LINE, "zorder": 1} | properties)
+def _segment(axes: Axes, *points: tuple[float, float], **properties) -> None:
+    axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": _LINE, "zorder": 1} | properties)
 
 
 def _arrow(axes: Axes, *points: tuple[float, float]) -> None:
     """Draw a line through the points that ends in an arrowhead."""
-    segment(axes, *points[:-1])
+    _segment(axes, *points[:-1])
     head = "-|>,head_width=0.12,head_length=0.25"
-    style = {"arrowstyle": head, "color": "black", "lw": LINE, "shrinkA": 0, "shrinkB": 0}
+    style = {"arrowstyle": head, "color": "black", "lw": _LINE, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", points[-1], points[-2], arrowprops=style, zorder=3)

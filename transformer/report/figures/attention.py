@@ -2,7 +2,6 @@
 
 import math
 from itertools import combinations
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from transformer.storage.files import InputError
 from transformer.storage.records import read_json
 
 _FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
-BESIDE, HEADING, BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
+_BESIDE, _HEADING, _BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
 _SPACING = LINE_INCHES * 1.15  # from word to word
 _SEEN = 2.0  # times an equal share: what a head gives that looks there
 _CELL = 0.06  # width of one head's mark on a word
@@ -28,7 +27,7 @@ _READING = f"The stronger a line, the larger the weight; those below {_FAINTEST}
 _READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
 
 
-class ShownSentence(NamedTuple):
+class _ShownSentence(NamedTuple):
     """A sentence of attention.json as words, with the attention of all layers of the encoder."""
 
     words: list[str]
@@ -49,7 +48,7 @@ class ShownSentence(NamedTuple):
         return start, self.weights[:, :, start, to].sum(axis=2)
 
     def canvas(self, panels: int) -> tuple[Figure, Axes]:
-        return canvas(panels * COLUMN_INCHES, BELOW + _SPACING * len(self.words) + HEADING)
+        return canvas(panels * COLUMN_INCHES, _BELOW + _SPACING * len(self.words) + _HEADING)
 
     def strongest(self, weights: np.ndarray) -> str:
         listed = (f"“{self.words[end]}” {weights[end]:.2f}" for end in np.argsort(-weights)[:3])
@@ -66,12 +65,12 @@ class ShownSentence(NamedTuple):
         )
 
 
-def _sentence_of(figure: str, input: SimpleNamespace) -> ShownSentence:
-    attention = read_json(input.attention, Attention)
-    entry = next(entry for entry in attention["sentences"] if figure in entry["figures"])
-    layers = [by_word(entry["source"], np.array(layer, dtype=float).round(6)) for layer in entry["encoder"]]
-    where = f"Encoder self-attention of {attention['run']} ({attention['label']})."
-    return ShownSentence(layers[0][0], np.stack([own for _, own in layers]), where, entry["figures"][figure])
+def _sentence_of(figure: str, attention: str) -> _ShownSentence:
+    described = read_json(attention, Attention)
+    entry = next(entry for entry in described["sentences"] if figure in entry["figures"])
+    layers = [_by_word(entry["source"], np.array(layer, dtype=float).round(6)) for layer in entry["encoder"]]
+    where = f"Encoder self-attention of {described['run']} ({described['label']})."
+    return _ShownSentence(layers[0][0], np.stack([own for _, own in layers]), where, entry["figures"][figure])
 
 
 def _strongest_heads(shares: np.ndarray, most: int) -> list[tuple[int, int]]:
@@ -85,7 +84,7 @@ def _layer(layers: int) -> int:
     return math.floor(5 * layers / 6 + 0.5)
 
 
-def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
+def _by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Join tokens to words, and their weights [h, tokens, tokens] to [h, words, words]; see `_READING`."""
     starts = [number for number in range(len(tokens)) if not (number and tokens[number - 1].endswith(CONTINUED))]
     words = [
@@ -97,14 +96,14 @@ def by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarr
     return words, np.add.reduceat(given, starts, axis=1) / lengths[:, None]
 
 
-def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def figure3(*, attention: str) -> Drawing:
     """Draw attention from one word in all heads of the layer that has the head which looks at its partner most."""
-    shown = _sentence_of("figure3", input)
+    shown = _sentence_of("figure3", attention)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     ((layer, head),) = _strongest_heads(shares, 1)
     weights = shown.weights[layer]
     figure, axes = shown.canvas(1)
-    draw_attention(axes, 0, shown.words, weights, f"from “{word}”, layer {layer + 1}, all heads", start)
+    _draw_attention(axes, 0, shown.words, weights, f"from “{word}”, layer {layer + 1}, all heads", start)
     caption = (
         f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour for each of "
         f"the {len(weights)} heads of layer {layer + 1}, whose head {head + 1} looks there most. {shown.where} "
@@ -113,16 +112,16 @@ def figure3(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, shown.strongest(weights.mean(axis=0)[start]))
 
 
-def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def figure4(*, attention: str) -> Drawing:
     """Draw anaphora: the two heads that look from a pronoun at its antecedent most."""
-    shown = _sentence_of("figure4", input)
+    shown = _sentence_of("figure4", attention)
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     places = _strongest_heads(shares, 2)
     chosen = np.stack([shown.weights[place] for place in places])  # [two, words, words]
     names = [f"head {head + 1} of layer {layer + 1}" for layer, head in places]
     figure, axes = shown.canvas(2)
-    draw_attention(axes, 0, shown.words, chosen[:1], f"all words, {names[0]}")
-    draw_attention(axes, COLUMN_INCHES, shown.words, chosen, f"from “{word}” alone, both", start)
+    _draw_attention(axes, 0, shown.words, chosen[:1], f"all words, {names[0]}")
+    _draw_attention(axes, COLUMN_INCHES, shown.words, chosen, f"from “{word}” alone, both", start)
     caption = (
         f"What “{word}” stands for: “{antecedent}”. Left: all attention of {names[0]}. Right: from “{word}” alone, in "
         f"{' and '.join(names)}. {shown.where} {shown.answer(shares, [shares[place] for place in places])}{_READING}"
@@ -130,18 +129,18 @@ def figure4(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, shown.strongest(chosen[0, start]))
 
 
-def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
+def figure5(*, attention: str) -> Drawing:
     """Draw two heads that do different things."""
-    shown = _sentence_of("figure5", input)
+    shown = _sentence_of("figure5", attention)
     number = _layer(len(shown.weights))
     weights = shown.weights[number - 1]
-    heads = two_structured(weights)
+    heads = _two_structured(weights)
     figure, axes = shown.canvas(2)
     for side, head in enumerate(heads):
         title = f"all words, head {head + 1}"
-        draw_attention(axes, side * COLUMN_INCHES, shown.words, weights[[head]], title, hue=side)
-    bits = entropies(weights)
-    apart = distance(*weights[list(heads)]) if len(heads) == 2 else 0.0
+        _draw_attention(axes, side * COLUMN_INCHES, shown.words, weights[[head]], title, hue=side)
+    bits = _entropies(weights)
+    apart = _distance(*weights[list(heads)]) if len(heads) == 2 else 0.0
     listing = " and ".join(f"head {head + 1} ({bits[head]:.1f} bits)" for head in heads)
     caption = (
         f"Two heads that do different things: {listing}. In brackets is the entropy of what a word gives, a mean over "
@@ -157,24 +156,24 @@ def figure5(input: SimpleNamespace, params: SimpleNamespace) -> Drawing:
     return Drawing(figure, caption, "; ".join(patterns))
 
 
-def entropies(weights: np.ndarray) -> np.ndarray:
+def _entropies(weights: np.ndarray) -> np.ndarray:
     """Compute the entropy of each head's weights, in bits, as the mean over words: [h]."""
     return -(weights * np.log2(np.maximum(weights, 1e-9))).sum(axis=2).mean(axis=1)
 
 
-def distance(one: np.ndarray, other: np.ndarray) -> float:
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
     """Compute the distance of two heads' patterns [words, words], from 0 to 1: total variation, averaged over words."""
     return float(np.abs(one - other).sum(axis=1).mean() / 2)
 
 
-def two_structured(weights: np.ndarray) -> tuple[int, ...]:
+def _two_structured(weights: np.ndarray) -> tuple[int, ...]:
     """Find the two heads whose patterns differ most, among the half (two at least) with the lowest entropy."""
-    kept = np.argsort(entropies(weights), kind="stable")[: max(2, len(weights) // 2)]
+    kept = np.argsort(_entropies(weights), kind="stable")[: max(2, len(weights) // 2)]
     pairs = combinations(sorted(kept.tolist()), 2)
-    return max(pairs, key=lambda pair: distance(*weights[list(pair)]), default=(0,))
+    return max(pairs, key=lambda pair: _distance(*weights[list(pair)]), default=(0,))
 
 
-def draw_attention(
+def _draw_attention(
     axes: Axes, left: float, words: list[str], weights: np.ndarray, title: str, start: int | None = None, hue: int = 0
 ) -> None:
     """Draw the words twice, and lines from the one at `start`, or from all, as strong as the heads' weights.
@@ -183,9 +182,9 @@ def draw_attention(
     colour; they repeat after eight.
     """
     count, strip = len(words), _CELL * len(weights)
-    heights = BELOW + _SPACING * (count - 0.5 - np.arange(count))
-    ends = left + BESIDE, left + COLUMN_INCHES - BESIDE - strip
-    label(axes, left + COLUMN_INCHES / 2, BELOW + _SPACING * count + HEADING / 2, title, size=MEDIUM)
+    heights = _BELOW + _SPACING * (count - 0.5 - np.arange(count))
+    ends = left + _BESIDE, left + COLUMN_INCHES - _BESIDE - strip
+    label(axes, left + COLUMN_INCHES / 2, _BELOW + _SPACING * count + _HEADING / 2, title, size=MEDIUM)
     for row, (word, y) in enumerate(zip(words, heights, strict=True)):
         weight = "bold" if row == start else "normal"
         label(axes, ends[0] - 0.05, y - 0.035, word, ha="right", va="baseline", weight=weight, parse_math=False)

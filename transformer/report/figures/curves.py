@@ -2,7 +2,6 @@
 
 from math import inf
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,20 +19,20 @@ from transformer.report.tables.cells import missing
 from transformer.storage.records import Measured, read_json, read_metrics, run_name
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
-OTHERS = "other rows of Tables 3 and 5"
-_OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": OTHERS}
+_OTHERS = "other rows of Tables 3 and 5"
+_OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": _OTHERS}
 _WORSE = 1.25  # times base's perplexity at the end: a row that is named
 _SHOWN = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
 
 
-def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
+def positions(*, experiment: str, weights: str) -> style.Drawing:
     """Draw a heat map of what is added to the embeddings at the first positions."""
     from transformer.model.transformer import require_transformer  # here, as torch takes seconds
     from transformer.model.weights import load_model
 
-    experiment = verified_run(Run(Path(input.experiment).parent), Path(input.weights))
-    run, learned = run_name(asdict(experiment)), experiment.model.positions == "learned"
-    model = require_transformer(load_model(input.weights, experiment.model), "positional encoding")
+    settings = verified_run(Run(Path(experiment).parent), Path(weights))
+    run, learned = run_name(asdict(settings)), settings.model.positions == "learned"
+    model = require_transformer(load_model(weights, settings.model), "positional encoding")
     table = model.embedding.position_table.detach().cpu().numpy()[:100]
     table = table.round(5)  # the last digits depend on the processor
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)
@@ -51,18 +50,18 @@ def positions(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     return style.Drawing(figure, caption, alt)
 
 
-def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
-    """Draw equation 3 with the width, warm-up and rate of each of `input.experiment`, for as long as it trains."""
+def schedule(*, experiment: list[str]) -> style.Drawing:
+    """Draw equation 3 with the width, warm-up and rate of each experiment.yaml, for as long as it trains."""
     figure, axes = style.new(style.COLUMN_INCHES, 2.3)
     peaks = []
-    for experiment, color, marker in zip(map(load, input.experiment), COLORS, style.MARKERS, strict=False):
-        training, d_model = experiment.training, experiment.model.d_model
+    for settings, color, marker in zip(map(load, experiment), COLORS, style.MARKERS, strict=False):
+        training, d_model = settings.training, settings.model.d_model
         peak = min(training.warmup_steps, training.steps)
         steps = np.unique([*np.linspace(1, training.steps, 500, dtype=int), peak])
-        rates = [rate(experiment, int(step)) for step in steps]
-        name = f"{experiment.task}/{experiment.experiment}"
+        rates = [rate(settings, int(step)) for step in steps]
+        name = f"{settings.task}/{settings.experiment}"
         axes.plot(steps, rates, color=color, label=f"{name}, $d_\\mathrm{{model}}$ = {d_model:,}")
-        highest = rate(experiment, peak)
+        highest = rate(settings, peak)
         axes.plot(peak, highest, color=color, marker=marker)
         peaks.append(f"{name} at most {highest:.2e}")
     axes.set(xlabel="step", ylabel="learning rate", xlim=(0, None), ylim=(0, None))
@@ -76,14 +75,14 @@ def schedule(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     return style.Drawing(figure, caption, alt)
 
 
-def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
+def timing(*, measured: str) -> style.Drawing:
     """Draw the time of a layer over the sequence's length, for each type of Table 1."""
-    measured = read_json(input.measured, Measured)
+    layers = read_json(measured, Measured)
     figure, axes = style.new(style.COLUMN_INCHES, 1.15 * style.COLUMN_INCHES)
-    times = pd.DataFrame(measured["times"]).query("grid == 'n'").sort_values("n", kind="stable")
+    times = pd.DataFrame(layers["times"]).query("grid == 'n'").sort_values("n", kind="stable")
     at_longest = []
-    layers = times.groupby("layer", sort=False)
-    for (layer, of_layer), color, marker in zip(layers, COLORS, style.MARKERS, strict=False):
+    by_layer = times.groupby("layer", sort=False)
+    for (layer, of_layer), color, marker in zip(by_layer, COLORS, style.MARKERS, strict=False):
         n, milliseconds = of_layer["n"].to_numpy(), (1000 * of_layer["seconds"]).round(6).to_numpy()
         spread = (500 * of_layer["quartiles"]).round(6).to_numpy()
         axes.errorbar(n, milliseconds, spread, color=color, marker=marker, label=layer)
@@ -107,13 +106,13 @@ def timing(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
     return style.Drawing(figure, caption, alt)
 
 
-def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
+def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
     """Draw a column per task, perplexity above BLEU; base, big and rows that end worse in colour. Parsers share one."""
     logged = {}
-    for path in map(Path, input.metrics):
+    for path in map(Path, metrics):
         rows = [line for line in read_metrics(path) if "dev_perplexity" in line]
         logged[Run(path.parent).name] = pd.DataFrame(rows, columns=["step", *_LOGGED], dtype=float)
-    gaps = missing(params.expected, logged)
+    gaps = missing(expected, logged)
     columns = list(dict.fromkeys(_place_of(name)[0] for name in [*logged, *gaps]))
     named = dict.fromkeys(["base", "big", *(line for column, line in map(_place_of, logged) if column == PARSER)])
     named |= dict.fromkeys(_worse(logged))
@@ -130,9 +129,9 @@ def curves(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
         axes.set(title=f"{'Parsers' if column == PARSER else column.upper()}: {_LOGGED[metric]}", xlabel="step")
         own = {name: log for name, log in logged.items() if _place_of(name)[0] == column}
         above += _draw_curves(axes, own, metric, looks)
-    style.legend_below(figure, columns=4, order=[*looks, OTHERS])
+    style.legend_below(figure, columns=4, order=[*looks, _OTHERS])
     caption = (
-        f"Learning curves on the dev set of {params.dev_label}: perplexity per subword, and BLEU by a beam of one on "
+        f"Learning curves on the dev set of {dev_label}: perplexity per subword, and BLEU by a beam of one on "
         "the first sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity "
         f"per symbol alone. In colour are base, big and rows that end at more than {_WORSE:g} times base's perplexity."
     )

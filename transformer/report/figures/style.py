@@ -33,7 +33,7 @@ _COORDINATE, _TIE = re.compile(r"(?<![\w.#-])-?\d+\.\d{4,6}(?![\d.])"), 3.1e-6
 
 SMALL, MEDIUM = 7.0, 8.0  # points: ticks, legends, notes; and labels, titles
 
-FONT = "DejaVu Sans"  # comes with matplotlib: the same everywhere
+_FONT = "DejaVu Sans"  # comes with matplotlib: the same everywhere
 _BOXES = "Last Resort High-Efficiency"  # a box for every letter
 
 matplotlib.rcdefaults()
@@ -41,7 +41,7 @@ matplotlib.rcParams.update(
     dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), MEDIUM)
     | dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL)
     | {
-        "font.family": FONT,
+        "font.family": _FONT,
         "legend.frameon": False,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -107,10 +107,10 @@ def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
     return f" {why}, and so not shown: {names}." if names else ""
 
 
-def write_in_other_fonts(figure: Figure) -> list[str]:
+def _write_in_other_fonts(figure: Figure) -> list[str]:
     """Give texts with letters that FONT lacks fonts that have some of them; return the letters that none has."""
     written = filter(str.isprintable, set("".join(text.get_text() for text in figure.findobj(Text))))
-    missing, fonts = set(map(ord, written)) - get_font(findfont(FONT)).get_charmap().keys(), [FONT]
+    missing, fonts = set(map(ord, written)) - get_font(findfont(_FONT)).get_charmap().keys(), [_FONT]
     known = {font.fname for font in fontManager.ttflist}
     for path in set(findSystemFonts()) - known if missing else ():
         with suppress(RuntimeError, OSError):  # damaged ones
@@ -135,7 +135,7 @@ def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
 
 def save_pictures(figure: Figure, output: str | Path) -> None:
     """Write OUTPUT.pdf, .svg and .png, the same bytes each time."""
-    if missing := write_in_other_fonts(figure):
+    if missing := _write_in_other_fonts(figure):
         found = " ".join(missing[:10])
         logger.warning("%s: no font here has %s: install one, such as Noto (fonts-noto-core, -cjk)", output, found)
     # The order counts: each time, the layout comes a little closer to its limit.
@@ -144,12 +144,12 @@ def save_pictures(figure: Figure, output: str | Path) -> None:
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said above, once
             if kind == "svg":
                 figure.savefig(drawn := StringIO(), format=kind, metadata=metadata)
-                file.write(steady_svg(drawn.getvalue()).encode())
+                file.write(_steady_svg(drawn.getvalue()).encode())
             else:
                 figure.savefig(file, format=kind, metadata=metadata)
 
 
-def steady_svg(drawn: str) -> str:
+def _steady_svg(drawn: str) -> str:
     """Write numbers for the ids, which matplotlib makes from coordinates and chance, and round coordinates.
 
     The last digits of numbers depend on the processor: without this, so would the file.

@@ -1,32 +1,27 @@
 """Common parts of tables of scores: texts of cells, tested differences with their verdicts, and notes for readers."""
 
-import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable
+from math import nan
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from transformer.config.experiment import RECIPE_OF
-from transformer.evaluation.scores import RESAMPLES, SEED, limits, p_value, with_training
-from transformer.pipeline.registry import TABLES
-from transformer.report.tables.render import Cell, Column, Grid, Note, Table, lay_out
+from transformer.evaluation import significance
+from transformer.evaluation.significance import Difference, System, compare_systems, compare_uses, limits
+from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
 from transformer.storage.records import Start
 
-LEVEL = 0.05
-# BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
-MARGIN = 1.0
-TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
-SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told", "no verdict"
 _WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
 _CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/storage/provenance.py names a processor
 BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # any of evaluation/bleu.py, with their headings
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-CONSTANTS = {"resamples": RESAMPLES, "seed": SEED, "within": _WITHIN, "level": LEVEL, "margin": MARGIN}
-CONSTANTS |= {"translates": TRANSLATES, "no_verdict": NO_VERDICT}
+CONSTANTS = {"resamples": significance.RESAMPLES, "seed": significance.SEED, "within": _WITHIN}
+CONSTANTS |= {"level": significance.LEVEL, "margin": significance.MARGIN, "translates": significance.TRANSLATES}
+CONSTANTS |= {"no_verdict": significance.NO_VERDICT}
 
 
 def read_printed(path: str | Path) -> pd.DataFrame:
@@ -34,7 +29,7 @@ def read_printed(path: str | Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
-def steady(number: float) -> float:
+def _steady(number: float) -> float:
     """Round to nine decimals, so that the last digits, which depend on the processor, do not decide the first."""
     return round(float(number), 9)
 
@@ -45,13 +40,13 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
         return ""
     if isinstance(mean, str):
         return mean
-    text = f"{steady(mean):.{decimals}f}"
-    return text if pd.isna(deviation) else f"{text} ± {steady(deviation):.{decimals}f}"
+    text = f"{_steady(mean):.{decimals}f}"
+    return text if pd.isna(deviation) else f"{text} ± {_steady(deviation):.{decimals}f}"
 
 
 def difference_text(difference: float, decimals: int) -> str:
     """Write `+0.4` or `−1.2`, or nothing for a missing number; −0.04 with one decimal is `−0.0`, as it is below 0."""
-    return "" if pd.isna(difference) else f"{steady(difference):+.{decimals}f}".replace("-", "−")
+    return "" if pd.isna(difference) else f"{_steady(difference):+.{decimals}f}".replace("-", "−")
 
 
 def p_text(p: float) -> str:
@@ -135,76 +130,47 @@ def from_paper(difference: str, printed: str, prefix: str = "") -> Callable[[dic
     return cell
 
 
+def score_row(model: str, row: dict, score: str, prefix: str = "") -> Row:
+    """Make a line of the page's summary: our score beside the paper's."""
+    return {
+        "Model": model,
+        "Ours": mean(score, 1, prefix)(row),
+        "95 %": interval_95(prefix)(row),
+        "Paper": mean_text(row[f"{prefix}paper"], nan, 1),
+        "− paper": ours(difference_text(row[f"{prefix}difference"], 1), row[f"{prefix}runs"]),
+    }
+
+
 # Differences between two systems on the same sentences.
 
 
-class Difference(NamedTuple):
-    """The score of one system less that of another."""
-
-    score: float  # mean over seeds
-    against: float  # the other system's
-    value: float  # of the difference
-    low: float  # 95 % interval, by the chances that p knows, or if it is NaN, by the choice of sentences alone
-    high: float
-    p: float  # two-sided; NaN where the chance in training is unknown
-    seeds: int
-    seeds_against: int
-    runs: tuple[str, ...]  # by name, of both
-
-
 def paired(own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None) -> Difference:
-    """Compare two systems by paired bootstrap resampling, and by the chance in training (`with_training`).
+    """Compare two systems by paired bootstrap resampling and by seed variance.
 
     own, other: a row per run, with name, bleu (or another score in its place) and its draws. pool: runs of further
-    systems, whose seeds tell how far seeds are apart. Two ways to use the same runs (two searches, say) are compared
-    run by run: several tell how much the difference depends on the seed; a single one is compared on sentences alone.
+    systems, which estimate the seed variance. Two ways to use the same runs (two searches, say) are compared run by
+    run, and other runs are left out.
     """
     same = sorted(set(own["name"]) & set(other["name"]))
     if same:
         own, other = (system.set_index("name", drop=False).loc[same] for system in (own, other))
-    score, against = own["bleu"].mean(), other["bleu"].mean()
-    resampled = mean_draws(own) - mean_draws(other)
-    if not same:
+        low, high, p = compare_uses(_seeds(own), _seeds(other))
+    else:
         runs = pd.concat([own, other, *([] if pool is None else [pool])]).drop_duplicates("name")
         systems = [_seeds(system) for _, system in runs.groupby(runs["name"].str.rpartition("/")[0])]
-        drawn = with_training(resampled, (len(own), len(other)), systems)
-    elif len(same) > 1:
-        (one, its_draws), (another, its_own) = _seeds(own), _seeds(other)
-        drawn = with_training(resampled, (len(same),), [(one - another, its_draws - its_own)])
-    else:
-        drawn = resampled
-    low, high = limits(resampled if drawn is None else drawn)
-    p = math.nan if drawn is None else p_value(score - against, drawn)
+        low, high, p = compare_systems(_seeds(own), _seeds(other), systems)
+    score, against = own["bleu"].mean(), other["bleu"].mean()
     runs = tuple(dict.fromkeys([*own["name"], *other["name"]]))
     return Difference(score, against, score - against, low, high, p, len(own), len(other), runs)
 
 
-def _seeds(system: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _seeds(system: pd.DataFrame) -> System:
     return system["bleu"].to_numpy(float), np.array(list(system["draws"]))
-
-
-def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
-    """Judge a claim that expects "lower", "higher", "alike" or nothing, by the published effect and a least score."""
-    if not expected:
-        return ""
-    if math.isnan(difference.p):
-        return NO_VERDICT
-    if max(difference.score, difference.against) < least:
-        return OPEN
-    significant = difference.p < LEVEL
-    if expected == "alike":
-        small = max(abs(difference.low), abs(difference.high)) < MARGIN
-        return SEEN if small else NOT_SEEN if significant else OPEN
-    sign = {"lower": -1, "higher": 1}[expected]
-    if significant:
-        return SEEN if sign * difference.value > 0 else NOT_SEEN
-    most = difference.high if sign > 0 else -difference.low  # how large the expected effect may be
-    return NOT_SEEN if most < effect else OPEN
 
 
 def said(verdict: str, one: str, other: str) -> str:
     """Return the verdict of one of two measurements, bold if they tell the same."""
-    return f"**{verdict}**" if one == other in (SEEN, NOT_SEEN) else verdict
+    return f"**{verdict}**" if one == other in (significance.SEEN, significance.NOT_SEEN) else verdict
 
 
 # Notes under tables of scores.
@@ -214,9 +180,9 @@ def note(table: str, name: str, **values) -> str:
     return WORDS[table][name].format(**CONSTANTS, **values)
 
 
-def titled(name: str, grid: Grid, notes: list[Note], **values) -> Table:
-    """Put a table together with its title and caption; `values` are filled into the latter."""
-    return Table(name, TABLES[name].title, note(name, "caption", **values), grid, notes)
+def captioned(name: str, grid: Grid, notes: list[Note], found: str = "", scores: Iterable[Row] = (), **values) -> Table:
+    """Put a table together with its caption, into which `values` are filled; it gets its title when it is written."""
+    return Table(name, "", note(name, "caption", **values), grid, notes, found, list(scores))
 
 
 def fixed(*names: str) -> list[Note]:
@@ -226,7 +192,9 @@ def fixed(*names: str) -> list[Note]:
 
 def tests_note(differences: pd.Series, p: pd.Series) -> str:
     """Count the tested differences, and say what that does to p, which is NaN without a test."""
-    return note("scores", "tests", tests=p.notna().sum(), differences=differences.notna().sum(), every=1 / LEVEL)
+    return note(
+        "scores", "tests", tests=p.notna().sum(), differences=differences.notna().sum(), every=1 / significance.LEVEL
+    )
 
 
 def missing(expected: Iterable[str], present: Iterable[str]) -> list[str]:

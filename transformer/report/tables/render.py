@@ -3,17 +3,17 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
-from transformer.storage.files import environment, replacing
+from transformer.report import environment
+from transformer.storage.files import write
 
-CODE = re.compile(r"`([^`]*)`")
+_CODE = re.compile(r"`([^`]*)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _BREAKABLE = re.compile(r"[:/|+]")
 _POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
@@ -21,7 +21,7 @@ _POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
 _IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
 _IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
 _IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
-PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
+_PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Grid:
     def lines(self) -> list[list[str | Cell]]:
         """The headings, then the cells of each row."""
         return [list(self.rows[0]), *(list(row.values()) for row in self.rows)]
+
+    @property
+    def sides(self) -> list[str]:
+        """The side that each column is set to."""
+        return ["left" if heading in self.words else "right" for heading in self.rows[0]]
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,8 @@ class Table:
     caption: str
     grid: Grid
     notes: list[Note]
+    found: str = ""  # the findings in a sentence, and our scores beside the paper's, for the page's summary
+    scores: list[Row] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -103,39 +110,33 @@ def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
     rounded = frame.map(lambda value: float(NINE_DIGITS.format(value)) if isinstance(value, float) else value)
     parts = {"csv": rounded.to_csv(index=frame.index.name is not None)}
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
-    parts |= {"md": markdown(table), "tex": latex(table), "html": html(table)}
+    parts |= {"md": _markdown(table), "tex": _latex(table), "html": html(table)}
     for ending, content in parts.items():
-        with replacing(f"{output}.{ending}") as file:
-            file.write(content)
+        write(f"{output}.{ending}", content)
 
 
-def markdown(table: Table) -> str:
+def _markdown(table: Table) -> str:
     """Write the caption, the table, then the notes."""
     parts = [f"**{table.label}** {table.caption}" if table.label else table.caption]
     for note in (table.grid, *table.notes):
         if isinstance(note, Grid):
-            parts.append(markdown_grid(note))
+            parts.append(_markdown_grid(note))
         else:
             parts.append(note if isinstance(note, str) else "\n".join(f"- {line}" for line in note))
     return "\n\n".join(parts) + "\n"
 
 
-def markdown_grid(grid: Grid) -> str:
+def _markdown_grid(grid: Grid) -> str:
     """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing without rows."""
     if not grid.rows:
         return ""
     lines = [[str(cell).replace("|", r"\|") for cell in line] for line in grid.lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    pads = [str.ljust if heading in grid.words else str.rjust for heading in grid.rows[0]]
-    columns = list(zip(pads, widths, strict=True))
-    head, *rows = [
-        " | ".join(pad(cell, width) for cell, (pad, width) in zip(line, columns, strict=True)) for line in lines
-    ]
-    rule = "|".join(pad(":", width + 2, "-") for pad, width in columns)
-    return "\n".join([f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows)])
+    # Of headings tabulate makes columns wider: as a first row, the headings come below the rule.
+    rule, head, *rows = tabulate(lines, tablefmt="pipe", disable_numparse=True, colalign=grid.sides).split("\n")
+    return "\n".join([head, rule, *rows])
 
 
-def latex(table: Table) -> str:
+def _latex(table: Table) -> str:
     r"""Write a float, as wide as the line at most, then the notes. Documents need booktabs, graphicx and T1 fonts."""
     caption = rf"\caption{{{_latex_text(table.caption)}}}\label{{tab:{table.name}}}"
     parts = [f"\\begin{{table}}[ht]\\centering{caption}\n{_latex_grid(table.grid)}\n\\end{{table}}"]
@@ -143,7 +144,7 @@ def latex(table: Table) -> str:
         if isinstance(note, str):
             parts.append(rf"\noindent {_latex_text(note)}")
         elif isinstance(note, Grid):
-            pages = (note.rows[start : start + PAGE] for start in range(0, len(note.rows), PAGE))
+            pages = (note.rows[start : start + _PAGE] for start in range(0, len(note.rows), _PAGE))
             parts += [rf"\noindent {_latex_grid(Grid(note.words, rows))}" for rows in pages]
         else:
             items = (rf"\item {_latex_text(line)}" for line in note)
@@ -157,14 +158,13 @@ def _latex_grid(grid: Grid) -> str:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
     headings, *cells = [[_latex_text(cell) for cell in line] for line in grid.lines]
-    sides = ["left" if heading in grid.words else "right" for heading in grid.rows[0]]
-    tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=sides)
+    tabular = tabulate(cells, headings, "latex_raw", disable_numparse=True, colalign=grid.sides)
     top, head, body, end = tabular.split(r"\hline")
     return "".join([fitted, "\n", top, r"\toprule", head, r"\midrule", body, r"\bottomrule", end, "}"])
 
 
 def _latex_text(text: str | Cell) -> str:
-    parts = CODE.split(str(text))  # texts and codes in turn
+    parts = _CODE.split(str(text))  # texts and codes in turn
     for place, part in enumerate(parts):
         if place % 2:
             escaped = "".join(LATEX_ESCAPE_RULES.get(mark, mark) for mark in part)
@@ -178,20 +178,19 @@ def _latex_text(text: str | Cell) -> str:
 
 def html(table: Table, scrolls: str = "") -> Markup:
     """Write the table, cells with their runs in `data-runs`, and the notes; grids scroll in boxes called `scrolls`."""
-    template = marked_environment(Path(__file__).parent).get_template("table.html")
-    return Markup(template.render(table=table, scrolls=scrolls))
+    return Markup(marked_environment().get_template("table.html").render(table=table, scrolls=scrolls))
 
 
-def marked_environment(templates: Path) -> jinja2.Environment:
-    """Prepare templates with the filter `marked`, which sets code and exponents."""
+def marked_environment() -> jinja2.Environment:
+    """Return the environment of the templates, with the filter `marked`, which sets code and exponents."""
 
     def marked(text: str | Cell) -> Markup:
-        parts = CODE.split(str(text))  # texts and codes in turn
+        parts = _CODE.split(str(text))  # texts and codes in turn
         parts[::2] = (_BOLD.sub(r"<strong>\1</strong>", str(escape(part))) for part in parts[::2])
         parts[::2] = (_POWER.sub(r"<sup>\1</sup>", part) for part in parts[::2])
         parts[1::2] = (f"<code>{escape(part)}</code>" for part in parts[1::2])
         return Markup("".join(parts))
 
-    jinja = environment(templates)
+    jinja = environment()
     jinja.filters["marked"] = marked
     return jinja

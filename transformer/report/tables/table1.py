@@ -1,27 +1,25 @@
 """Table 1 (§4): complexity per layer, sequential operations and path lengths, the paper's and ours."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 
 from transformer.model.cost import COSTS, growth
-from transformer.report.tables.cells import note, read_printed, titled
+from transformer.report.tables.cells import captioned, note, read_printed
 from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
 from transformer.storage.files import InputError
 from transformer.storage.records import Measured, read_json
 
 
-def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table. input: paper, measured (layers.json)."""
-    measured = read_json(input.measured, Measured)
-    frame = _compare_layers(read_printed(input.paper).set_index("layer"), measured)
-    rows, times = frame.reset_index(), pd.DataFrame(measured["times"])
+def table1(*, paper: str, measured: str) -> tuple[Table, pd.DataFrame]:
+    """Make the table. measured: layers.json."""
+    layers = read_json(measured, Measured)
+    frame = _compare_layers(read_printed(paper).set_index("layer"), layers)
+    rows, times = frame.reset_index(), pd.DataFrame(layers["times"])
     notes: list[Note] = [note("table1", "counts"), lay_out(rows, _LAYER_COLUMNS, detail=True)]
     notes += [note("table1", "timing", k=times["k"].iloc[0], r=times["r"].iloc[0]), note("table1", "exponents")]
     notes.append(lay_out(rows.dropna(subset="n_timed"), _POWER_COLUMNS))
     notes += [note("table1", name) for name in ("sequential", "path", "crossing")]
-    notes.append(Grid(("Fixed",), [crossing(times, grid) for grid in ("n", "d")]))
+    notes.append(Grid(("Fixed",), [_crossing(times, grid) for grid in ("n", "d")]))
     for size, of_size in times.groupby("grid", sort=False):
         fixed = "d" if size == "n" else "n"
         grid = [
@@ -30,11 +28,11 @@ def table1(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
             for layer, same in of_size.groupby("layer", sort=False)
         ]
         notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", Grid(("Layer type",), grid)]
-    machine = {"Hardware": measured["hardware"], "PyTorch": measured["versions"]["torch"]}
-    machine |= {"Commit": measured["commit"], "Date": measured["date"]}
+    machine = {"Hardware": layers["hardware"], "PyTorch": layers["versions"]["torch"]}
+    machine |= {"Commit": layers["commit"], "Date": layers["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
-    lengths = ", ".join(map(str, sorted({row["n"] for row in measured["connections"]})))
-    return titled("table1", lay_out(rows, _LAYER_COLUMNS), notes, lengths=lengths), frame
+    lengths = ", ".join(map(str, sorted({row["n"] for row in layers["connections"]})))
+    return captioned("table1", lay_out(rows, _LAYER_COLUMNS), notes, lengths=lengths), frame
 
 
 def _lengths_of(name: str) -> Column:
@@ -67,7 +65,7 @@ _POWER_COLUMNS = [
 ]
 
 
-def crossing(times: pd.DataFrame, grid: str) -> dict[str, str]:
+def _crossing(times: pd.DataFrame, grid: str) -> dict[str, str]:
     """Find where self-attention and recurrence multiply as often, and where they take as long, as `grid` grows.
 
     The latter lies between two measured sizes, on straight lines between logarithms; or it is not among them.
@@ -97,12 +95,12 @@ def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
     for (layer, grid), times in pd.DataFrame(measured["times"]).groupby(["layer", "grid"]):
         row = rows.setdefault(layer, {})
         row[f"{grid}_theory"] = growth(COSTS[layer], grid)
-        row[f"{grid}_counted"], *_ = power(times[grid], times["multiply_adds"])
-        row[f"{grid}_timed"], row[f"{grid}_low"], row[f"{grid}_high"] = power(times[grid], times["seconds"])
+        row[f"{grid}_counted"], *_ = _power(times[grid], times["multiply_adds"])
+        row[f"{grid}_timed"], row[f"{grid}_low"], row[f"{grid}_high"] = _power(times[grid], times["seconds"])
     return printed.rename_axis("layer").join(formulas).join(pd.DataFrame.from_dict(rows, orient="index")).join(lengths)
 
 
-def power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
+def _power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     """Fit b of values ~ sizes^b over the larger half of the sizes, with the least and the greatest between neighbours.
 
     The middle one of an odd number counts as large. Raises InputError on fewer than two large sizes.

@@ -21,30 +21,35 @@ from transformer.storage.checksums import read_manifest, read_trained
 from transformer.storage.records import Trained, run_name
 
 
-def table2(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table.
-
-    input: paper, settings (Table 3's), stated (of the paper's trainings), score (files). params: label of our data,
-    expected (runs), data_of_paper.
-    """
-    runs = read_scores(input.score)
+def table2(
+    *, paper: str, settings: str, stated: str, score: list[str], label: str, data_of_paper: bool, expected: list[str]
+) -> tuple[Table, pd.DataFrame]:
+    """Make the table. settings: the paper's Table 3. stated: the paper's trainings. expected: runs by name."""
+    runs = read_scores(score)
     require_one(runs, "planned_steps", by=["task", "experiment"])
-    stated = pd.read_csv(input.stated)
-    paper = [row | _counted(row["model"], input.settings, stated) for row in read_systems(input.paper)]
-    frame = systems(paper, runs, params.label, params.data_of_paper)
+    trainings = pd.read_csv(stated)
+    papers = [row | _counted(row["model"], settings, trainings) for row in read_systems(paper)]
+    frame = _systems(papers, runs, label, data_of_paper)
     compared = bool(frame.filter(regex="_difference$").notna().any(axis=None))
-    columns = _columns_of(list(runs["task"].unique()), compared)
+    tasks = list(runs["task"].unique())
+    columns = _columns_of(tasks, compared)
     sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
-    tokens = int(stated["target_tokens"].max())
+    tokens = int(trainings["target_tokens"].max())
     flops = cells.note("table2", "flops", sustained=sustained, tokens=tokens, sentence=SENTENCE)
     details = [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), flops]
     notes: list[Note] = details if len(runs) else []
     notes += [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
-    notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
+    notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     other = "" if set(runs["language"]) <= {"de", "fr"} else cells.note("table2", "other")
     ladder = cells.note("table2", "ladder") + other
     notes += [ladder, cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
-    return cells.titled("table2", lay_out(frame, columns), notes, label=params.label), frame
+    scores = [
+        cells.score_row(f"{row['model']}, {task.upper()} BLEU", row, "bleu", f"{task}_")
+        for row in frame[frame["by"] == "ours"].to_dict("records")
+        for task in tasks
+        if pd.notna(row[f"{task}_bleu"])
+    ]
+    return cells.captioned("table2", lay_out(frame, columns), notes, scores=scores, label=label), frame
 
 
 def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
@@ -102,7 +107,7 @@ def read_systems(path: str | Path) -> list[dict[str, str]]:
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
 
 
-def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bool) -> pd.DataFrame:
+def _systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bool) -> pd.DataFrame:
     """Put together a row per system, the paper's and then ours, with columns for each task (`en-de_bleu`).
 
     The paper's cells are text. Its systems that say nothing about our tasks are left out, unless there are no runs.
@@ -127,14 +132,13 @@ def systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bo
     return frame.astype({column: "Int64" for column in columns if column.endswith("_seeds")})
 
 
-def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table. input: paper, run (run.json of each), data (data.json of each task); params: expected, subwords.
-
-    Subwords are by task, as configured.
-    """
-    learned = {data["sha256"]: data["splits"]["train"] for data in map(read_manifest, input.data)}
-    records = list(map(read_trained, input.run))
-    rows = [_measure(run, learned.get(run["data_sha256"], {}), params.subwords[run["task"]]) for run in records]
+def training(
+    *, paper: str, run: list[str], data: list[str], expected: list[str], subwords: dict[str, int]
+) -> tuple[Table, pd.DataFrame]:
+    """Make the table. run, data: run.json of each run, and data.json of each task. subwords: by task, as configured."""
+    learned = {manifest["sha256"]: manifest["splits"]["train"] for manifest in map(read_manifest, data)}
+    records = list(map(read_trained, run))
+    rows = [_measure(each, learned.get(each["data_sha256"], {}), subwords[each["task"]]) for each in records]
     runs = pd.DataFrame(rows, columns=["task", "experiment", "name", "machine", *_STATED])
     runs, keys = runs.astype(dict.fromkeys(_STATED, float)), ["task", "experiment"]
     groups = runs.groupby(keys, sort=False)
@@ -143,13 +147,13 @@ def training(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd
     speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map(NINE_DIGITS.format).reset_index()
     ours["step_seconds"] = speeds.groupby(keys)["step_seconds"].agg(" / ".join)
     ours = ours.join(groups["machine"].agg(lambda machines: " / ".join(machines.unique()))).reset_index()
-    frame = pd.concat([pd.read_csv(input.paper).assign(by="paper"), ours.assign(by="ours")], ignore_index=True)
-    order = {name.rpartition("/")[0]: place for place, name in enumerate(params.expected)}
+    frame = pd.concat([pd.read_csv(paper).assign(by="paper"), ours.assign(by="ours")], ignore_index=True)
+    order = {name.rpartition("/")[0]: place for place, name in enumerate(expected)}
     places = (frame["task"] + "/" + frame["experiment"]).map(order).dropna()
     frame = frame.loc[places.sort_values(kind="stable").index, [*_KEYS, *_STATED, "machine", "runs"]]
     detail, how = cells.fixed("training.detail", "training.how")
-    notes = [detail, lay_out(frame, _STATED_COLUMNS, detail=True), how, *cells.gaps(params.expected, runs)]
-    return cells.titled("training", lay_out(frame, _STATED_COLUMNS), notes), frame
+    notes = [detail, lay_out(frame, _STATED_COLUMNS, detail=True), how, *cells.gaps(expected, runs)]
+    return cells.captioned("training", lay_out(frame, _STATED_COLUMNS), notes), frame
 
 
 def _measure(run: Trained, learned: dict[str, int], subwords: int) -> dict[str, Any]:

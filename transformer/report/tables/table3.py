@@ -4,43 +4,52 @@ On the dev set by the last checkpoints alone, as §6.2 averages none; and on the
 """
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 
-from transformer.evaluation.scores import holm, read_scores, require_one
+from transformer.evaluation import significance
+from transformer.evaluation.scores import read_scores, require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 _AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 TEST = "test_"  # begins the columns of the second measurement
-SLIGHT = 0.1  # BLEU, the last digit that the paper prints
+_SLIGHT = 0.1  # BLEU, the last digit that the paper prints
 
 
-def table3(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
-    """Make the table. input: paper, score, test (files).
-
-    params: dev_label, label, expected (runs), data_of_paper; values, by experiment what it has at this scale.
-    """
-    runs, tested = read_last(input.score), read_last(input.test)
-    frame = variations(read_variations(input.paper), runs, tested, params.data_of_paper)
+def table3(
+    *,
+    paper: str,
+    score: list[str],
+    test: list[str],
+    label: str,
+    dev_label: str,
+    data_of_paper: bool,
+    expected: list[str],
+    values: dict[str, str],
+) -> tuple[Table, pd.DataFrame]:
+    """Make the table. score, test: score files on the dev set and on the test set. values: settings by experiment."""
+    runs, tested = read_last(score), read_last(test)
+    frame = variations(read_variations(paper), runs, tested, data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
     columns = [column for column in _COLUMNS if compared or column.heading != "− paper"]
     rows = frame.assign(
         millions=frame["parameters"] / 1e6,
         papers=frame["paper_difference"].drop("base", errors="ignore"),
-        values=[params.values.get(name, "") * (name != "base") for name in frame.index],
+        values=[values.get(name, "") * (name != "base") for name in frame.index],
     ).reset_index()
-    notes = list(filter(None, [cells.note("table3", "reading", base=params.values["base"]), findings(frame)]))
+    found = _findings(frame)
+    notes = list(filter(None, [cells.note("table3", "reading", base=values["base"]), found]))
     notes += [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
-    notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
+    notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table3.here", "scores.chance")
     notes += cells.fixed("table3.few") if len(runs) - runs["experiment"].nunique() == 1 else []
     notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
     notes += cells.provenance(runs)
-    return cells.titled("table3", lay_out(rows, columns), notes, label=params.dev_label, test_label=params.label), frame
+    labels = {"label": dev_label, "test_label": label}
+    return cells.captioned("table3", lay_out(rows, columns), notes, found, **labels), frame
 
 
 def _against_base(prefix: str) -> Column:
@@ -86,20 +95,20 @@ _COLUMNS = [
 ]
 
 
-def findings(frame: pd.DataFrame) -> str:
+def _findings(frame: pd.DataFrame) -> str:
     """Count and name the paper's differences from base: seen in both measurements, in one, not; slight; weak."""
     both = frame[["here", f"{TEST}here"]].apply(set, axis=1)
-    both = both[[not said & {"", cells.NO_VERDICT} for said in both]]
-    kinds = {"seen": {cells.SEEN}, "not_seen": {cells.NOT_SEEN}}
-    kinds |= {f"{kind}_once": {*said, cells.OPEN} for kind, said in kinds.items()}
+    both = both[[not said & {"", significance.NO_VERDICT} for said in both]]
+    kinds = {"seen": {significance.SEEN}, "not_seen": {significance.NOT_SEEN}}
+    kinds |= {f"{kind}_once": {*said, significance.OPEN} for kind, said in kinds.items()}
     named = {kind: list(both.index[[said == alone for said in both]]) for kind, alone in kinds.items()}
     named["open"] = [name for name in both.index if not any(name in names for names in named.values())]
-    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == SLIGHT])
+    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == _SLIGHT])
     corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
-    named["weak"] = list(corrected.index[(corrected >= cells.LEVEL).any(axis=1)])
+    named["weak"] = list(corrected.index[(corrected >= significance.LEVEL).any(axis=1)])
     texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
     told = dict.fromkeys(named, "0") | texts
-    return cells.note("table3", "findings", all=len(both), least=SLIGHT, **told) if len(both) else ""
+    return cells.note("table3", "findings", all=len(both), least=_SLIGHT, **told) if len(both) else ""
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
@@ -142,7 +151,7 @@ def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
         each = cells.paired(same, base, runs)
         size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
         expected = ("higher" if papers[experiment] > 0 else "lower") if size > 0 else ""
-        here = cells.verdict(expected, each, min(size, cells.MARGIN))
+        here = significance.verdict(expected, each, min(size, significance.MARGIN))
         rows[experiment] = (each.value, each.low, each.high, each.p, here, " ".join(each.runs))
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "here", "pair"])
-    return frame.assign(p_holm=holm(frame["p"]))
+    return frame.assign(p_holm=significance.holm(frame["p"]))

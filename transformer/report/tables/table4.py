@@ -1,7 +1,5 @@
 """Table 4 (§6.3): labelled bracketing F1 of the paper's parsers, and means over seeds of ours, on trees at hand."""
 
-from types import SimpleNamespace
-
 import pandas as pd
 
 from transformer.evaluation.scores import RUN, check_runs, require_one
@@ -16,33 +14,45 @@ _MEANS += ["repaired", "errors_evalb"]
 WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"  # how the paper names its training
 
 
-def table4(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
+def table4(
+    *,
+    paper: str,
+    score: list[str],
+    constrained: list[str],
+    dev: list[str],
+    elsewhere: list[str],
+    data_of_paper: bool,
+    expected: list[str],
+    task: dict[str, dict],
+    elsewhere_label: str,
+) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    input: paper; score, constrained (the same by constrained search), dev and elsewhere (on other trees): files.
-    params: task, by name what each parser learned from (`training`), is tested on (`label`), and whether it learned
-    from trees that no person made (`silver`); elsewhere_label, the name of the other trees, if any; expected;
-    data_of_paper.
+    score, constrained, dev, elsewhere: score files on the test set, by constrained search, on the dev set, and on
+    out-of-domain trees, which `elsewhere_label` names. task: by name, what each parser learned from (`training`), is
+    tested on (`label`), and whether it learned from trees that no person made (`silver`).
     """
-    runs, tasks, elsewhere = _read_f1(input.score), params.task, params.elsewhere_label
-    others = {"constrained": _read_f1(input.constrained), "dev": _read_f1(input.dev)}
-    if elsewhere:
-        others["elsewhere"] = _read_f1(input.elsewhere)
-    paper = cells.read_printed(input.paper)
-    paper["by"] = paper.pop("system").replace("transformer", "paper")
-    frame = parsers(paper, runs, others, params)
-    labels = " and ".join(dict.fromkeys(task["label"] for task in tasks.values()))
+    runs = _read_f1(score)
+    others = {"constrained": _read_f1(constrained), "dev": _read_f1(dev)}
+    if elsewhere_label:
+        others["elsewhere"] = _read_f1(elsewhere)
+    papers = cells.read_printed(paper)
+    papers["by"] = papers.pop("system").replace("transformer", "paper")
+    frame = _parsers(papers, runs, others, task, data_of_paper)
+    labels = " and ".join(dict.fromkeys(each["label"] for each in task.values()))
     compared = bool(frame["difference"].notna().any())
     columns = [column for column in _PARSER_COLUMNS if compared or column.heading != "− paper"]
-    if elsewhere:
-        columns.insert(-1, Column(f"F1, constrained, on {elsewhere}", cells.mean("f1_elsewhere", 1), detail=True))
-    details = lay_out(frame[frame["by"] == "ours"], columns, detail=True)
+    if elsewhere_label:
+        columns.insert(-1, Column(f"F1, constrained, on {elsewhere_label}", cells.mean("f1_elsewhere", 1), detail=True))
+    ours = frame[frame["by"] == "ours"]
+    details = lay_out(ours, columns, detail=True)
     notes: list[Note] = [*cells.fixed("table4.repair", "table4.detail"), details] if details.rows else []
-    notes += cells.fixed("table4.silver") if any(task["silver"] for task in tasks.values()) else []
-    notes += cells.gaps(params.expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
+    notes += cells.fixed("table4.silver") if any(each["silver"] for each in task.values()) else []
+    notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table4.papers", "table4.scoring") if compared else cells.fixed("table4.scoring")
     notes += cells.provenance(runs, {"f1": "F1", "f1_short": f"F1, ≤ {SHORT} words", "tagging": "Tagging"})
-    return cells.titled("table4", lay_out(frame, columns), notes, labels=labels), frame
+    scores = [cells.score_row(f"Parser ({row['task']}), F1", row, "f1") for row in ours.to_dict("records")]
+    return cells.captioned("table4", lay_out(frame, columns), notes, scores=scores, labels=labels), frame
 
 
 def _repaired(row: dict) -> Cell:
@@ -92,11 +102,14 @@ def _read_f1(paths: list[str]) -> pd.DataFrame:
     return runs
 
 
-def parsers(
-    paper: pd.DataFrame, runs: pd.DataFrame, others: dict[str, pd.DataFrame], params: SimpleNamespace
+def _parsers(
+    paper: pd.DataFrame,
+    runs: pd.DataFrame,
+    others: dict[str, pd.DataFrame],
+    tasks: dict[str, dict],
+    data_of_paper: bool,
 ) -> pd.DataFrame:
     """Put together a row per parser: the paper's, with its text, then ours, one a task."""
-    tasks = params.task
     rows = cells.over_seeds(runs, "task", {name: name for name in _MEANS}, ["sentences", "steps", "parameters"])
     low_high = [rows.pop(name) for name in ("low", "high")]
     for name, scores in others.items():
@@ -105,7 +118,7 @@ def parsers(
     printed = paper[paper["by"] == "paper"].set_index("training")["f1"].astype(float)
     rows = rows.join(low_high).assign(paper=silver.map({True: printed[SEMI_SUPERVISED], False: printed[WSJ]}))
     # The paper's silver trees are not public: whatever learns from others has other data.
-    rows["difference"] = (rows["f1"] - rows["paper"]).where(~silver & params.data_of_paper)
+    rows["difference"] = (rows["f1"] - rows["paper"]).where(~silver & data_of_paper)
     rows["training"] = [tasks[task]["training"] for task in rows.index]
     rows["label"] = [tasks[task]["label"] for task in rows.index]
     frame = pd.concat([paper, rows.reset_index().assign(parser="Transformer", by="ours")], ignore_index=True)

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from itertools import groupby
 from math import nan
 from operator import itemgetter
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from transformer.evaluation import significance
 from transformer.evaluation.analyses import ANALYSES
 from transformer.evaluation.analysis import RUN_KEYS, Analysis, Mean, Shown
-from transformer.evaluation.scores import holm, require_one
+from transformer.evaluation.scores import require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Table, lay_out
 from transformer.report.tables.table3 import read_last
@@ -38,27 +38,39 @@ class Claim(NamedTuple):
     source: str
 
 
-def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
+def table5(
+    *,
+    paper: str,
+    score: list[str],
+    test: list[str],
+    label: str,
+    dev_label: str,
+    expected: list[str],
+    claims: dict[str, dict],
+    probes: list[str],
+    **analyses: list[str],
+) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    input: paper, score, test (files), and the files of each analysis under its name. params: dev_label, label; claims,
-    the rows that are trained for this table; expected (runs); probes, all analyses that should be there, each as
-    ANALYSIS:RUN.
+    score, test: score files on the dev set and on the test set. claims: the rows that are trained for this table.
+    probes: all analyses that should be there, each as ANALYSIS:RUN. analyses: the files of each analysis.
     """
-    runs, tested = read_last(input.score), read_last(input.test)
-    analysed = {name: _read_analysis(name, getattr(input, name)) for name in ANALYSES}
-    claims = read_claims(input.paper)
-    named = {name for claim in claims for name in (claim.row, claim.against)}
-    others = [name for name in runs["experiment"].unique() if name in params.claims and name not in named]  # a user's
-    own_rows = [Claim("", f"For comparison: `{name}`.", name, "base", "", cells.MARGIN, "", "") for name in others]
-    compared = [row for claim in claims + own_rows for row in _compare_claim(claim, runs, tested, analysed)]
+    runs, tested = read_last(score), read_last(test)
+    analysed = {name: _read_analysis(name, analyses[name]) for name in ANALYSES}
+    printed = read_claims(paper)
+    named = {name for claim in printed for name in (claim.row, claim.against)}
+    others = [name for name in runs["experiment"].unique() if name in claims and name not in named]  # a user's
+    own_rows = [
+        Claim("", f"For comparison: `{name}`.", name, "base", "", significance.MARGIN, "", "") for name in others
+    ]
+    compared = [row for claim in printed + own_rows for row in _compare_claim(claim, runs, tested, analysed)]
     frame = _frame_of(compared)
     rows = _lines(compared)
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
-    unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(params.probes, there))
-    published = pd.DataFrame([claim._asdict() for claim in claims if claim.published], columns=Claim._fields)
+    unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(probes, there))
+    published = pd.DataFrame([claim._asdict() for claim in printed if claim.published], columns=Claim._fields)
     notes = [*cells.fixed("table5.how", "table5.detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
-    notes += cells.gaps(params.expected, runs)
+    notes += cells.gaps(expected, runs)
     notes += [cells.note("table5", "gaps", names=unmeasured)] if unmeasured else []
     notes += [[line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]]]
     notes += [*cells.fixed("table5.chance"), cells.tests_note(frame["value"], frame["p"])]
@@ -70,12 +82,12 @@ def table5(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.D
     own = runs[runs["experiment"].isin({row["row"] for row in compared})]
     notes += cells.provenance(own, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
     main = lay_out(rows, _CLAIM_COLUMNS)
-    return cells.titled("table5", main, notes, label=params.dev_label, test_label=params.label), frame
+    return cells.captioned("table5", main, notes, label=dev_label, test_label=label), frame
 
 
 def read_claims(path: str) -> list[Claim]:
     table = cells.read_printed(path)
-    table["effect"] = pd.to_numeric(table["effect"]).fillna(cells.MARGIN)
+    table["effect"] = pd.to_numeric(table["effect"]).fillna(significance.MARGIN)
     return [Claim(**line) for line in table[list(Claim._fields)].to_dict("records")]
 
 
@@ -108,22 +120,22 @@ def _tell(claim: Claim, own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFra
     if not (len(own) and len(other)):
         return None, "not run"
     difference = cells.paired(own, other, pool)
-    least = 0.0 if claim.row == _PERPLEXITY else cells.TRANSLATES
-    return difference, cells.verdict(claim.expected, difference, claim.effect, least)
+    least = 0.0 if claim.row == _PERPLEXITY else significance.TRANSLATES
+    return difference, significance.verdict(claim.expected, difference, claim.effect, least)
 
 
 def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
     """List a row per comparison with all digits, for the CSV file."""
     rows = []
     for row in compared:
-        values, test = dict.fromkeys(cells.Difference._fields), row["test"]
+        values, test = dict.fromkeys(significance.Difference._fields), row["test"]
         if difference := row["difference"]:
             values = difference._asdict() | {"runs": " ".join(difference.runs)}
         start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
         second = {f"test_{name}": getattr(test, name, None) for name in ("value", "low", "high", "p")}
         rows.append(start | values | {"verdict": row["verdict"]} | second | {"test_verdict": row["test_verdict"]})
     frame = pd.DataFrame(rows).astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", holm(frame["p"]))
+    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", significance.holm(frame["p"]))
     return frame
 
 

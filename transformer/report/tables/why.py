@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from types import SimpleNamespace
 
 import pandas as pd
 
@@ -17,8 +16,8 @@ from transformer.config.experiment import load
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Tokenizer
 from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, token_bleu
-from transformer.evaluation.scores import bleu_draws, read_scores
-from transformer.layout import Run
+from transformer.evaluation.scores import read_scores
+from transformer.evaluation.significance import bleu_draws
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 from transformer.report.tables.table2 import read_systems
@@ -53,28 +52,52 @@ def _choice_row(
     return values | {"runs": " ".join(runs) if scores else ""}
 
 
-def why(input: SimpleNamespace, params: SimpleNamespace) -> tuple[Table, pd.DataFrame]:
+def why(
+    *,
+    paper: str,
+    score: list[str],
+    hyp: list[str],
+    last: list[str],
+    ref: str,
+    vocabulary: list[str],
+    experiment: list[str],
+    dev_score: list[str],
+    measures: str,
+    label: str,
+    dev_label: str,
+    expected: list[str],
+    searches: dict[str, dict],
+    **translations: list[str],
+) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    input: paper; score, hyp and ref of the base model on the test set, the first two for each seed; last, hyp by the
-    last checkpoints alone, or none; dev_score, score files of Table 3; measures, the CSV of benchmarks/measures.py.
-    params: label, dev_label, expected; searches, how other searches differ, by the name of their translations.
+    score, hyp, last: of the base model on the test set, for each seed: the score, the translation, and that by the last
+    checkpoint, if any. ref: its reference. vocabulary, experiment: of the same runs, if all are there. dev_score: score
+    files of Table 3. measures: the CSV of benchmarks/measures.py. searches: how other searches differ, by the name of
+    their `translations`.
     """
-    runs, dev = read_scores(input.score), read_last(input.dev_score)
-    others = _of_other_system(input.measures)
-    rows = others + (_of_test(input, params, runs) if len(runs) else [])
-    rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in params.expected)))
+    runs, dev = read_scores(score), read_last(dev_score)
+    others = _of_other_system(measures)
+    rows = list(others)
+    if len(runs):
+        base = _configured(runs, score, hyp, ref)
+        averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
+        rows += [base.row("configured", "as configured", base.bleu), *_of_own_text(base, score, vocabulary, experiment)]
+        rows.append(_of_translations(base, "averaging", averaged, _read_all(last, ref)))
+        rows += _of_searches(base, searches, {name: _read_all(translations[name], ref) for name in searches})
+        rows += _of_seeds(base)
+    rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
-    notes = [*cells.gaps(params.expected, both), *cells.fixed("why.p", "why.not_measured")]
+    notes = [*cells.gaps(expected, both), *cells.fixed("why.p", "why.not_measured")]
     notes.append(cells.note("why", "others", kind=others[0]["kind"]))
     if len(both):
         variants, metric = both["variants"].iloc[0], both["paper"].iloc[0]
         notes.append(cells.note("why", "configured", metric=metric, signature=variants[metric]["signature"]))
         notes += cells.provenance(both)
-    printed = {row["model"]: row for row in read_systems(input.paper)}["Transformer (base)"]["en-de_bleu"]
-    told = {"printed": printed, "label": params.label, "dev_label": params.dev_label}
-    return cells.titled("why", lay_out(frame, _CHOICE_COLUMNS), notes, **told), frame
+    printed = {row["model"]: row for row in read_systems(paper)}["Transformer (base)"]["en-de_bleu"]
+    told = {"printed": printed, "label": label, "dev_label": dev_label}
+    return cells.captioned("why", lay_out(frame, _CHOICE_COLUMNS), notes, **told), frame
 
 
 def _bleu_cell(row: dict) -> Cell:
@@ -91,26 +114,29 @@ _CHOICE_COLUMNS = [
 ]
 
 
-def _of_test(input: SimpleNamespace, params: SimpleNamespace, runs: pd.DataFrame) -> list[dict]:
-    """Measure the rows of the test set. Raises InputError without translations."""
-    for score, hyp in zip(input.score, input.hyp, strict=False):  # of a partial page, all translations or none
-        require_scored(Path(score), Path(hyp), Path(input.ref))
-    base = _Configured(runs, _read_all(input.hyp, input.ref), list(read_lines(input.ref)))
+def _configured(runs: pd.DataFrame, score: list[str], hyp: list[str], ref: str) -> _Configured:
+    """Read the base model's translations. Raises InputError without them."""
+    for scored, translation in zip(score, hyp, strict=False):  # of a partial page, all translations or none
+        require_scored(Path(scored), Path(translation), Path(ref))
+    base = _Configured(runs, _read_all(hyp, ref), list(read_lines(ref)))
     if not base.hypotheses:
-        raise InputError(f"hyp: expected the translations that {input.score[0]} is of, found none")
-    averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
-    rows = [base.row("configured", "as configured", base.bleu)]
-    subsets = [read_translated(path)["subsets"] for path in input.score]
-    rows += _of_own_text(base, Run(Path(input.score[0]).parent), subsets)
-    rows.append(_of_translations(base, "averaging", averaged, _read_all(input.last, input.ref)))
-    decoding = runs["decoding"].iloc[0]
-    for search, changes in params.searches.items():
+        raise InputError(f"hyp: expected the translations that {score[0]} is of, found none")
+    return base
+
+
+def _of_searches(base: _Configured, searches: dict[str, dict], translations: dict[str, list[list[str]]]) -> list[dict]:
+    decoding, rows = base.runs["decoding"].iloc[0], []
+    for search, changes in searches.items():
         choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
-        rows.append(_of_translations(base, "decoding", choice, _read_all(getattr(input, search), input.ref)))
-    if len(runs) == 1:
-        return [*rows, base.row("training", "another seed", [])]
+        rows.append(_of_translations(base, "decoding", choice, translations[search]))
+    return rows
+
+
+def _of_seeds(base: _Configured) -> list[dict]:
+    if len(base.runs) == 1:
+        return [base.row("training", "another seed", [])]
     ends = {"lowest": min(base.bleu), "highest": max(base.bleu)}
-    return rows + [base.row("training", f"the {end} of {len(runs)} seeds", [bleu]) for end, bleu in ends.items()]
+    return [base.row("training", f"the {end} of {len(base.runs)} seeds", [bleu]) for end, bleu in ends.items()]
 
 
 def _read_all(paths: list[str], reference: str) -> list[list[str]]:
@@ -128,22 +154,27 @@ def _of_other_system(path: str | Path) -> list[dict]:
     ]
 
 
-def _of_own_text(base: _Configured, run: Run, subsets: list[dict]) -> list[dict]:
-    """Score subwords of the runs' own vocabulary, and the test set's parts."""
-    experiment, vocabulary = load(run.experiment), Subwords(run.vocabulary)
-    tokenizer = Tokenizer(experiment.target, experiment.preparation)
-
-    def unjoined(hypotheses: list[str]) -> float:
-        """Score ids of subwords, without EOS, in place of words."""
-        sides = ([tokenizer.tokenize(line) for line in side] for side in (hypotheses, base.references))
-        return _of_words(*([" ".join(map(str, ids[:-1])) for ids in vocabulary.encode(side)] for side in sides))
-
-    rows = [base.row("scoring", "subwords not joined, on both sides", [unjoined(side) for side in base.hypotheses])]
+def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], experiment: list[str]) -> list[dict]:
+    """Score subwords of the runs' own vocabulary, and the test set's parts, which the score files have."""
+    bleu = _of_subwords(base, vocabulary[0], experiment[0]) if vocabulary and experiment else []
+    rows = [base.row("scoring", "subwords not joined, on both sides", bleu)]
+    subsets = [read_translated(path)["subsets"] for path in score]
     for name, part in subsets[0].items():
         parts = [of_run[name]["scores"] for of_run in subsets]
         scores = [variants[variants["paper"]]["score"] for variants in parts]
         rows.append(base.row("scoring", f"the {part['sentences']} {name} sentences alone", scores))
     return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
+
+
+def _of_subwords(base: _Configured, vocabulary: str, experiment: str) -> list[float]:
+    """Score ids of subwords, without EOS, in place of words."""
+    settings, subwords = load(experiment), Subwords(vocabulary)
+    tokenizer, scores = Tokenizer(settings.target, settings.preparation), []
+    for hypotheses in base.hypotheses:
+        sides = ([tokenizer.tokenize(line) for line in side] for side in (hypotheses, base.references))
+        ids = (subwords.encode(side) for side in sides)
+        scores.append(_of_words(*([" ".join(map(str, line[:-1])) for line in side] for side in ids)))
+    return scores
 
 
 def _of_words(hypotheses: list[str], references: list[str]) -> float:

@@ -24,14 +24,15 @@ from starlette.routing import Route
 from transformer.config.experiment import load
 from transformer.evaluation.attention import Attention, described
 from transformer.layout import Scale
+from transformer.report import environment
 from transformer.report.figures import COLORS
-from transformer.storage.files import InputError, environment, reason
+from transformer.storage.files import InputError, reason
 from transformer.storage.records import parse_json, read_json, run_name
 from transformer.translation.translator import open_translator
 
 HOST = "127.0.0.1"
-LONGEST = 128  # tokens of a sentence, EOS included: its weights grow with the square
-BODY = 10_000  # bytes of a question at most
+_LONGEST = 128  # tokens of a sentence, EOS included: its weights grow with the square
+_BODY = 10_000  # bytes of a question at most
 
 
 class _Question(TypedDict):
@@ -53,8 +54,8 @@ class Trial:
         words, most = translator.source.count_words(translator.source.tokenize(line)), how.max_words
         if not 0 < words <= most:
             raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
-        if (tokens := len(translator.encode([line])[0])) > LONGEST:
-            raise InputError(f"expected a sentence of at most {LONGEST} subwords, found {tokens:,}")
+        if (tokens := len(translator.encode([line])[0])) > _LONGEST:
+            raise InputError(f"expected a sentence of at most {_LONGEST} subwords, found {tokens:,}")
         (best,) = translator.translate([line], n_best=translator.decoding.beam)
         return {"translations": best.ranked(), "attention": described(translator, [({"title": text}, line, best)])}
 
@@ -71,13 +72,13 @@ class Trial:
         return min((one.get("text", one["title"]) for one in sentences), key=len, default="")
 
     def page(self) -> str:
-        template = environment(Path(__file__).parent / "templates").get_template("serve.html")
+        template = environment().get_template("serve.html")
         return template.render(
             experiment=self.experiment,
             run=run_name(asdict(self.experiment)),
             example=self.example(),
             words=self.experiment.preparation.max_words,
-            settings={"target": self.experiment.target, "bytes": BODY},
+            settings={"target": self.experiment.target, "bytes": _BODY},
             colors=COLORS,
         )
 
@@ -96,8 +97,8 @@ def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server
         body = b""
         async for chunk in request.stream():
             body += chunk
-            if len(body) > BODY:
-                raise HTTPException(413, f"expected at most {BODY:,} bytes, found more")
+            if len(body) > _BODY:
+                raise HTTPException(413, f"expected at most {_BODY:,} bytes, found more")
         text = parse_json(body, _Question, "the request")["text"]
         async with turn:
             if await request.is_disconnected():  # as the page does that asks for a newer text

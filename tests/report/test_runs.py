@@ -11,39 +11,32 @@ from support.commands import do, error
 from support.page import about_run
 from support.project import ROOT
 
-from transformer.report.page.runs import closeness, run_cards, score_rows, usage
-
-HEADINGS = ["Model", "Ours", "95 %"]
-COLUMNS = "by,training,f1,f1_sd,low,high,paper,difference,runs"
+from transformer.report.page import _closeness, _usage, run_cards
+from transformer.report.tables.render import Cell
 
 
 def test_hours_are_time_by_cores_or_by_gpus():
     """0.5 h · 2 cores, twice; 0.5 h · 8 GPUs."""
     gpus = about_run(starts=[{"hardware": "NVIDIA H200", "processes": 8}])
-    assert usage({"a": about_run(), "b": about_run(), "c": gpus}) == [
+    assert _usage({"a": about_run(), "b": about_run(), "c": gpus}) == [
         {"unit": "GPU", "hours": 4.0, "runs": 1, "hardware": ["NVIDIA H200"]},
         {"unit": "core", "hours": 2.0, "runs": 2, "hardware": ["Abacus"]},
     ]
 
 
-def test_how_close(tmp_path: Path):
-    """A single run has no deviation, a task that was not run no line; other data have no difference."""
-    (tmp_path / "table2.csv").write_text(
-        "model,by,en-de_bleu,en-de_bleu_sd,en-de_low,en-de_high,en-de_paper,en-de_difference,en-de_runs,"
-        "en-fr_bleu,en-fr_difference\nTransformer (big),paper,28.4,,,,,,,41.8,\n"
-        "Transformer (big),ours,26.9,0.25,26.1,27.7,28.4,-1.5,en-de/big/1 en-de/big/2,,\n"
-    )
-    (tmp_path / "table4.csv").write_text(f"{COLUMNS}\npaper,WSJ,91.3,,,,,,\nours,GUM,72.1,,71,73,91.3,,gum/parser/1\n")
-    fragment = lxml.html.fromstring(closeness(score_rows(tmp_path / f"table{number}.json" for number in (2, 3, 4))))
-    assert [cell.text for cell in fragment.find(".//thead/tr")] == [*HEADINGS, "Paper", "− paper"]
-    assert [[cell.text_content() for cell in row] for row in fragment.findall(".//tbody/tr")] == [
-        ["Transformer (big), EN-DE BLEU", "26.9 ± 0.2", "26.1 – 27.7", "28.4", "−1.5"],
-        ["Parser (GUM), F1", "72.1", "71.0 – 73.0", "91.3", ""],
+def test_how_close():
+    """Without a score on the paper's data, the paper's columns are left out."""
+    runs = ("en-de/big/1", "en-de/big/2")
+    first = {"Model": "big", "Ours": Cell("26.9 ± 0.2", runs), "Paper": "28.4", "− paper": Cell("−1.5", runs)}
+    second = {"Model": "Parser", "Ours": Cell("72.1", ("gum/parser/1",)), "Paper": "91.3", "− paper": Cell("")}
+    fragment = lxml.html.fromstring(_closeness([first, second]))
+    assert [[cell.text_content() for cell in row] for row in fragment.findall(".//tr")] == [
+        ["Model", "Ours", "Paper", "− paper"],
+        ["big", "26.9 ± 0.2", "28.4", "−1.5"],
+        ["Parser", "72.1", "91.3", ""],
     ]
-    runs = [cell.get("data-runs") for cell in fragment.iterfind(".//td[@data-runs]")]
-    assert runs == [*["en-de/big/1 en-de/big/2"] * 3, *["gum/parser/1"] * 2]
-    fragment = lxml.html.fromstring(closeness(score_rows([tmp_path / "table4.json"])))
-    assert [cell.text for cell in fragment.find(".//thead/tr")] == HEADINGS
+    fragment = lxml.html.fromstring(_closeness([second]))
+    assert [cell.text for cell in fragment.find(".//thead/tr")] == ["Model", "Ours"]
 
 
 def test_score_whose_training_is_gone_tells_of_it(tmp_path: Path):

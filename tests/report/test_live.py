@@ -19,7 +19,7 @@ from support.toy import random_lines, write_text
 
 from transformer.config.experiment import EOS
 from transformer.model.transformer import attention_weights
-from transformer.report.page.live import BODY, LONGEST, Trial
+from transformer.report.live import _BODY, _LONGEST, Trial
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
@@ -132,13 +132,13 @@ def test_questions_whose_client_has_left_are_not_worked_out():
 REFUSED = {
     "path": ({"path": "x"}, 404, "Not Found"),
     "origin": ({"Origin": "http://evil.example"}, 403, "a page of this server, found http://evil.example"),
-    "a byte too many": ({"body": b" " * (BODY + 1)}, 413, "expected at most 10,000 bytes, found more"),
+    "a byte too many": ({"body": b" " * (_BODY + 1)}, 413, "expected at most 10,000 bytes, found more"),
     "broken JSON": ({"body": b"{"}, 400, "the request: cannot be read as JSON"),
     "a number": ({"body": b'{"text": 5}'}, 400, "text"),
     "half a character": ({"body": rb'{"text": "\ud800"}'}, 400, "cannot be read as JSON"),
     "blanks": ({"body": rb'{"text": " \n "}'}, 400, "of 1 to 80 words, as the tokeniser cuts them, found 0"),
     "too many words and marks": ({"body": b'{"text": "' + b"ab, " * 41 + b'"}'}, 400, "cuts them, found 82"),
-    "too many subwords": ({"body": b'{"text": "' + b"ab" * 999 + b'"}'}, 400, f"at most {LONGEST} subwords, found"),
+    "too many subwords": ({"body": b'{"text": "' + b"ab" * 999 + b'"}'}, 400, f"at most {_LONGEST} subwords, found"),
 }
 
 

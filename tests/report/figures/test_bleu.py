@@ -1,25 +1,50 @@
-"""BLEU over its costs: points, bars and names are read back from the axes."""
+"""Figures of BLEU: points, bars and names are read back from the axes."""
 
 import math
 from itertools import combinations
-from types import SimpleNamespace
 
 import pytest
 from support.scored import score, write_scores
 
-from transformer.report.figures.cost import bleu_flops, bleu_parameters
+from transformer.report.figures.bleu import bleu_flops, bleu_parameters, differences
 
 TABLE_2, TABLE_3 = "workflow/paper/table2.csv", "workflow/paper/table3.csv"
 
 
+def test_each_experiment_has_the_papers_difference_and_two_of_ours(tmp_path):
+    """25.8 is the paper's base, 24.9 its heads-1; without a row of ours nothing is drawn."""
+    scored = [
+        [
+            score(bleu, experiment=name, seed=seed)
+            for name, seed, bleu in (("base", 1, 30), ("base", 2, 31), ("heads-1", 1, low))
+        ]
+        for low in (28, 29)
+    ]
+    dev, test = (write_scores(tmp_path / str(place), *scores) for place, scores in enumerate(scored))
+    drawing = differences(paper=TABLE_3, score=dev, test=test, expected=["en-de/big/1"])
+    (axes,) = drawing.figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["heads-1"]
+    handles, labels = axes.get_legend_handles_labels()
+    lines = [handle if label == "the paper" else handle.lines[0] for handle, label in zip(handles, labels, strict=True)]
+    drawn = {label: (*line.get_xdata(), line.get_marker()) for label, line in zip(labels, lines, strict=True)}
+    expected = {"the paper": (-0.9, "D"), "ours, dev": (-2.5, "o"), "ours, test": (-1.5, "s")}
+    assert {label: (pytest.approx(value), marker) for label, (value, marker) in expected.items()} == drawn
+    for line, bars, value in zip(lines[1:], (handle.lines[2][0] for handle in handles[1:]), (-2.5, -1.5), strict=True):
+        ((low, height), (high, _)) = bars.get_segments()[0]
+        assert low < value < high
+        assert (low + high) / 2 == pytest.approx(value, abs=0.3 * (high - low))
+        assert height == line.get_ydata()[0]
+    assert "heads-1: −0.9, −2.5, −1.5." in drawing.alt
+    assert "not shown: en-de/big/1" in drawing.caption
+
+
 def parameters(folder, *scores, expected=()):
-    input = SimpleNamespace(score=write_scores(folder, *scores), paper=TABLE_3)
-    return bleu_parameters(input, SimpleNamespace(dev_label="toy", expected=list(expected)))
+    files = {"score": write_scores(folder, *scores), "paper": TABLE_3}
+    return bleu_parameters(**files, dev_label="toy", expected=list(expected))
 
 
 def flops(folder, scores):
-    input = SimpleNamespace(score=write_scores(folder / "test", *scores), paper=TABLE_2)
-    return bleu_flops(input, SimpleNamespace(label="toy", expected=[]))
+    return bleu_flops(score=write_scores(folder / "test", *scores), paper=TABLE_2, label="toy", expected=[])
 
 
 def test_parameters_have_means_over_seeds_and_the_papers_rows(tmp_path):

@@ -2,9 +2,9 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import ANY
 from urllib.parse import unquote
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support import page
 
-from transformer.report.page.page import Sample, choose, make
+from transformer.report.page import PageFiles, _Sample, build_page, choose
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,10 @@ def test_what_is_not_there_is_named(text: str):
 
 
 def test_page_of_nothing_says_so(tmp_path: Path):
-    input, params = page.write_inputs(tmp_path)
-    params.data_of_paper, params.missing = True, {"attention": "none"}
-    text = make(SimpleNamespace(**{key: [] for key in vars(input)}), params)
+    files, params = page.write_inputs(tmp_path)
+    params = replace(params, data_of_paper=True, missing={"Attention viewer": "none"})
+    build_page(PageFiles(**{key: [] for key in vars(files)}), params, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
     assert gaps(text) == {
         "Attention viewer": "none",
         "Runs": "no file en-de/base/1/run.json, supervised/parser/1/run.json, en-de/base/2/run.json",
@@ -102,7 +103,7 @@ def test_hours_of_each_training_and_the_price_of_all(text: str, tree):
 
 def test_samples_are_the_best_the_worst_and_others():
     def chosen(*scores: float) -> dict[str, list[int]]:
-        sentences = [Sample(place, score, "", "", "") for place, score in enumerate(scores)]
+        sentences = [_Sample(place, score, "", "", "") for place, score in enumerate(scores)]
         return {kind: [sample.line for sample in samples] for kind, samples in choose(sentences, 2).items()}
 
     samples = chosen(50.0, 90.0, 10.0, 90.0, 70.0, 10.0, 60.0)

@@ -1,10 +1,10 @@
-"""BLEU over what it cost: parameters (Table 3) and FLOPs of training (Table 2), the paper's systems and ours."""
+"""BLEU, the paper's and ours: how rows of Table 3 differ from base, and BLEU over parameters and over FLOPs."""
 
 from functools import partial
 from math import inf, log10, nan
 from textwrap import fill
-from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,52 +14,86 @@ from matplotlib.transforms import Bbox
 
 from transformer.evaluation.scores import read_scores
 from transformer.report.figures import COLORS, style
-from transformer.report.tables.cells import missing, over_seeds
+from transformer.report.tables.cells import difference_text, missing, over_seeds
 from transformer.report.tables.table2 import read_systems
-from transformer.report.tables.table3 import read_variations
+from transformer.report.tables.table3 import TEST, read_last, read_variations, variations
+
+# What `differences` draws of a row, from its top down: columns' prefix, legend, marker, colour.
+_OURS = {"": ("ours, dev", "o", COLORS[0]), TEST: ("ours, test", "s", COLORS[1])}
 
 # The places of a name, the better first: points that it is moved by, and the corner that is there.
-PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
-PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
+_PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
+_PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
 # Two panels a row: a title, and points with name, x, y, y_sd (may be missing) and, of Table 2, kind.
-Panels = list[tuple[str, pd.DataFrame]]
+_Panels = list[tuple[str, pd.DataFrame]]
 
 
-def bleu_parameters(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
+def differences(*, paper: str, score: list[str], test: list[str], expected: list[str]) -> style.Drawing:
+    """Draw a line for each experiment, with 95 % intervals."""
+    runs = read_last(score)
+    frame = variations(read_variations(paper), runs, read_last(test), data_of_paper=False)
+    frame = frame[frame["difference"].notna()]
+    figure, axes = style.new(style.COLUMN_INCHES, 0.8 + 1.75 * style.LINE_INCHES * max(1, len(frame)))
+    rows = np.arange(len(frame))
+    axes.plot(frame["paper_difference"], rows - 0.25, "D", ls="none", mfc="none", color=style.GREY, label="the paper")
+    for number, (prefix, (label, marker, color)) in enumerate(_OURS.items()):
+        value, low, high = (frame[f"{prefix}difference{end}"].astype(float).round(6) for end in ("", "_low", "_high"))
+        bars = np.maximum([value - low, high - value], 0)
+        look = {"fmt": marker, "color": color, "capsize": 1.5, "elinewidth": 0.9, "markersize": 3.5, "label": label}
+        axes.errorbar(value, rows + 0.25 * number, xerr=bars, **look)
+    axes.axvline(0, color="black", linewidth=0.6)
+    axes.set_yticks(rows, frame.index, size=style.SMALL)
+    axes.set(xlabel="BLEU less base's", ylim=(len(frame) - 0.4, -0.6))
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper center", ncols=3)
+    caption = (
+        "How much rows of Table 3 differ from base. Ours are measured twice, on the dev set by the last checkpoint "
+        "and on the test set by averaged weights; lines are 95 % intervals. Table 3 says which can be told from "
+        f"base. The paper's are of newstest2013, without intervals.{style.not_shown(missing(expected, runs['name']))}"
+    )
+    listed = []
+    for name, row in frame.iterrows():
+        texts = (difference_text(row[key], 1) for key in ("paper_difference", "difference", f"{TEST}difference"))
+        listed.append(f"{name}: {', '.join(text or 'none' for text in texts)}")
+    alt = f"Differences from base, the paper's, ours on dev and on test. {'; '.join(listed)}."
+    return style.Drawing(figure, caption, alt)
+
+
+def bleu_parameters(*, paper: str, score: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
     """Draw the rows of Table 3 whose number of parameters is not base's, the paper's on the left."""
-    paper, runs = read_variations(input.paper), read_scores(input.score)
-    printed = paper[(paper["parameters"] != "")].astype({"parameters": float, "bleu": float})
+    rows, runs = read_variations(paper), read_scores(score)
+    printed = rows[rows["parameters"] != ""].astype({"parameters": float, "bleu": float})
     printed = pd.DataFrame({"name": printed.index, "x": 1e6 * printed["parameters"], "y": printed["bleu"], "y_sd": nan})
     ours = over_seeds(runs, "experiment", {"x": "parameters", "y": "bleu"}, []).reset_index(names="name")
-    panels = [("the paper: newstest2013", printed), (f"ours: {params.dev_label}", ours)]
+    panels = [("the paper: newstest2013", printed), (f"ours: {dev_label}", ours)]
     for number, (title, points) in enumerate(panels):
         base = points["name"] == "base"
         panels[number] = title, points[base | ~points["x"].isin(points.loc[base, "x"])]
-    figure = figure_of(panels, "parameters")
+    figure = _figure_of(panels, "parameters")
     for number, (axes, (_, points)) in enumerate(zip(figure.axes, panels, strict=True)):
         _draw_points(axes, points, color=COLORS[number], marker=style.MARKERS[number])
         if len(points):
-            tick(axes, EngFormatter(sep=""))
+            _tick(axes, EngFormatter(sep=""))
     caption = (
         "BLEU of the dev set over the number of parameters: base, and rows of Table 3 that have more or fewer. Left "
-        f"as the paper printed them for newstest2013, right ours: {params.dev_label}, by the last checkpoints alone. "
+        f"as the paper printed them for newstest2013, right ours: {dev_label}, by the last checkpoints alone. "
         "Bars are standard deviations over seeds."
     )
-    return _cost_drawing(figure, caption, panels, missing(params.expected, runs["name"]))
+    return _cost_drawing(figure, caption, panels, missing(expected, runs["name"]))
 
 
-def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing:
+def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str]) -> style.Drawing:
     """Draw Table 2, a row for each task."""
-    paper, runs = pd.DataFrame(read_systems(input.paper)), read_scores(input.score)
-    gaps = missing(params.expected, runs["name"])
-    panels: Panels = []
+    systems, runs = pd.DataFrame(read_systems(paper)), read_scores(score)
+    gaps = missing(expected, runs["name"])
+    panels: _Panels = []
     for task in dict.fromkeys([*runs["task"], *(name.split("/")[0] for name in gaps)]):
         named = {"model": "name", "by": "kind", f"{task}_flops": "x", f"{task}_bleu": "y"}
-        printed = paper.rename(columns=named).reindex(columns=named.values()).dropna().assign(y_sd=nan)
+        printed = systems.rename(columns=named).reindex(columns=named.values()).dropna().assign(y_sd=nan)
         panels.append((f"{task.upper()}, the paper: newstest2014", printed.astype({"x": float, "y": float})))
         ours = over_seeds(runs[runs["task"] == task], "experiment", {"x": "flops", "y": "bleu"}, [])
-        panels.append((f"{task.upper()}, ours: {params.label}", ours.reset_index(names="name").assign(kind="test set")))
-    figure = figure_of(panels, "FLOPs of training")
+        panels.append((f"{task.upper()}, ours: {label}", ours.reset_index(names="name").assign(kind="test set")))
+    figure = _figure_of(panels, "FLOPs of training")
     looks = {
         "published": {"color": style.GREY, "marker": "s"},
         "paper": {"color": COLORS[0], "marker": "o"},
@@ -71,16 +105,16 @@ def bleu_flops(input: SimpleNamespace, params: SimpleNamespace) -> style.Drawing
         low, high = axes.get_xlim()
         if len(points):
             axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
-            tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
+            _tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
-        f"ours: {params.label}. The paper's FLOPs are estimated from time and hardware, ours counted (Table 2). Bars "
+        f"ours: {label}. The paper's FLOPs are estimated from time and hardware, ours counted (Table 2). Bars "
         "are standard deviations over seeds."
     )
     return _cost_drawing(figure, caption, panels, gaps)
 
 
-def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str]) -> style.Drawing:
+def _cost_drawing(figure: Figure, caption: str, panels: _Panels, gaps: list[str]) -> style.Drawing:
     """Finish a figure: write the names beside the points, and put the texts together."""
     listed = []
     for axes, (title, points) in zip(figure.axes, panels, strict=True):
@@ -90,7 +124,7 @@ def _cost_drawing(figure: Figure, caption: str, panels: Panels, gaps: list[str])
     return style.Drawing(figure, caption + style.not_shown(gaps), "; ".join(listed))
 
 
-def figure_of(panels: Panels, xlabel: str) -> Figure:
+def _figure_of(panels: _Panels, xlabel: str) -> Figure:
     """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
     rows, x = len(panels) // 2, [points["x"] for _, points in panels]
     figure, grid = style.new(style.PAGE_INCHES, 3.0 * rows + 0.2, nrows=rows, ncols=2, squeeze=False)
@@ -108,7 +142,7 @@ def figure_of(panels: Panels, xlabel: str) -> Figure:
     return figure
 
 
-def tick(axes: Axes, formatter: Formatter) -> None:
+def _tick(axes: Axes, formatter: Formatter) -> None:
     low, high = axes.get_xlim()
     decades = log10(high / low)
     between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
@@ -145,4 +179,4 @@ def _place_labels(axes: Axes, points: pd.DataFrame) -> None:
     for point in sorted(points.itertuples(index=False), key=lambda point: -len(point.name)):
         text = axes.annotate(point.name, (point.x, point.y), (0, 0), textcoords="offset points", size=style.SMALL)
         text.set_in_layout(False)
-        taken.append(moved(text, min(PLACES, key=partial(badness, text))))
+        taken.append(moved(text, min(_PLACES, key=partial(badness, text))))

@@ -18,7 +18,7 @@ from support.project import ROOT
 from support.serving import PATIENCE, answering, make_trial, question, served
 
 from transformer.report.figures import COLORS
-from transformer.report.page.live import BODY, Trial
+from transformer.report.live import _BODY, Trial
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
 
@@ -262,9 +262,9 @@ def test_limits_are_told_in_words(browser, address):
     show(browser, address)
     write(browser, "ab " * 81)
     wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, as the tokeniser cuts them, found 81")
-    browser.execute_script("document.getElementById('text').value = 'a'.repeat(arguments[0])", BODY)
+    browser.execute_script("document.getElementById('text').value = 'a'.repeat(arguments[0])", _BODY)
     element(browser, "#text").send_keys("b")
-    wait_for(browser, "#problem", f"This is too long: {BODY + 12} bytes, at most {BODY} are read.")
+    wait_for(browser, "#problem", f"This is too long: {_BODY + 12} bytes, at most {_BODY} are read.")
     write(browser, "ab")
     wait_for(browser, "#translation", question(address, "ab")["translations"][0]["text"])
     assert element(browser, "#problem").text == ""

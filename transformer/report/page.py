@@ -1,0 +1,258 @@
+"""The page of a scale, one HTML file: how close it came, every table, figure and sample, and the runs behind them."""
+
+import logging
+import random
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pandas as pd
+from markupsafe import Markup
+
+from transformer.config.experiment import RECIPE_OF
+from transformer.evaluation.attention import Attention, whole_weights
+from transformer.report.figures import COLORS
+from transformer.report.tables import cells
+from transformer.report.tables.render import Grid, Row, Table, html, marked_environment
+from transformer.storage.checksums import read_trained, require_scored
+from transformer.storage.files import read_pairs, write
+from transformer.storage.records import Description, Trained, read_json, read_scored, run_name, variants
+
+logger = logging.getLogger(__name__)
+_AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
+_ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
+
+
+@dataclass(frozen=True)
+class PageFiles:
+    """The files that the page is made from. JSON lies beside tables and figures."""
+
+    runs: list[str]  # run.json of each
+    scores: list[str]
+    samples: list[str]  # translations, sources and references
+    tables: list[str]  # .json
+    figures: list[str]  # .svg
+    attention: str | list[str]  # attention.json, or none
+
+
+@dataclass(frozen=True)
+class PageParams:
+    """What the configuration says of the page."""
+
+    scale: str
+    title: str
+    label: str  # of the data
+    data_of_paper: bool
+    runs: list[str]  # these files and scores should be there
+    scores: list[str]
+    translations: list[list[str]]  # for each run: translation, sources, references
+    missing: dict[str, str]  # by its title, why a table or figure cannot be made
+    samples: int  # sentences of each kind
+    prices: dict[str, float | None]  # of an hour, by unit
+    currency: str
+
+
+def build_page(files: PageFiles, params: PageParams, output: str) -> None:
+    text = _render(files, params)
+    write(output, text)
+    logger.info("%s: %.1f MB", output, len(text.encode()) / 1e6)
+
+
+def _render(files: PageFiles, params: PageParams) -> str:
+    runs, tables = read_run_records(files.runs), [read_json(path, Table) for path in files.tables]
+    translations, no_translations = _draw_samples(files.samples, params)
+    scores = [row for table in tables for row in table.scores]
+    gaps = [*params.missing.items(), *_missing_files("Runs", params.runs, files.runs)]
+    gaps += _missing_files("Scores", params.scores, files.scores)
+    jinja = marked_environment()
+    jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
+    return jinja.get_template("report.html").render(
+        params=params,
+        languages={name: (run["source"], run["target"]) for name, run in runs.items()},
+        usage=_usage(runs),
+        details=_training_details(runs),
+        found=next(filter(None, (table.found for table in tables)), ""),
+        base=[row for row in scores if "(base)" in str(row["Model"])],
+        closeness=_closeness(scores),
+        tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],
+        figures=[_figure_part(Path(path)) for path in files.figures],
+        translations=translations,
+        attention=whole_weights(read_json(files.attention, Attention)) if files.attention else None,
+        colors=COLORS,
+        cards=run_cards(runs, files.scores),
+        gaps=gaps + no_translations,
+    )
+
+
+def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[tuple[str, str]]:
+    """Name the expected files that are not there, if any, from the run's task on."""
+    missing = ["/".join(Path(path).parts[-4:]) for path in dict.fromkeys(expected) if path not in set(present)]
+    return [(what, f"no file {', '.join(missing)}")] if missing else []
+
+
+def _figure_part(path: Path) -> dict[str, Any]:
+    """Describe a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
+    about = read_json(path.with_suffix(".json"), Description)
+    drawing = " ".join(path.read_text("utf-8").split())  # an address has no line ends
+    address = f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}"
+    return about | {"name": path.stem, "address": address, "wide": about["inches"] > _ONE_COLUMN}
+
+
+# Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations. Parses are not shown, as the
+# sentences of a treebank often have licences that allow no such page.
+
+
+def _draw_samples(present: list[str], params: PageParams) -> tuple[list[dict], list]:
+    """Choose sentences of each run whose files are all there: `run`, `metric` of the scores, and `kinds` (`choose`)."""
+    chosen, gaps = [], []
+    for paths in params.translations:
+        run = "/".join(Path(paths[0]).parts[-4:-1])
+        missing = _missing_files(f"Sample translations of {run}", paths, present)
+        gaps += missing
+        if not missing:
+            chosen.append(_sample_translations(run, *paths, params.samples))
+    return chosen, gaps
+
+
+class _Sample(NamedTuple):
+    """A sentence of a test set; line: counted from 1. score: from 0 to 100."""
+
+    line: int
+    score: float
+    source: str
+    reference: str
+    ours: str
+
+
+def choose(sentences: list[_Sample], most: int) -> dict[str, list[_Sample]]:
+    """Choose at most `most` sentences of each kind, none for two; of equal scores the earlier."""
+    ranked = sorted(sentences, key=lambda sentence: -sentence.score)
+    best, rest = ranked[:most], ranked[most:]
+    worst = sorted(rest, key=lambda sentence: sentence.score)[:most]
+    others = sorted(set(rest) - set(worst))  # by line
+    drawn = random.Random(1).sample(others, min(most, len(others)))
+    return {"best": best, "worst": worst, "random": sorted(drawn)}
+
+
+def _sample_translations(run: str, hypotheses: str, sources: str, references: str, most: int) -> dict[str, Any]:
+    from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
+
+    metric = CHRF()
+    require_scored(Path(hypotheses).with_suffix(".json"), Path(hypotheses), Path(references))
+    pairs = zip(list(read_pairs(sources, references)), list(read_pairs(hypotheses, references)), strict=True)
+    sentences = [
+        _Sample(line, metric.sentence_score(ours, [reference]).score, source, reference, ours)
+        for line, ((source, _), (ours, reference)) in enumerate(pairs, start=1)
+    ]
+    signature = f"chrF of the sentence, `{metric.get_signature().format()}`"
+    return {"run": run, "metric": signature, "kinds": choose(sentences, most)}
+
+
+# Scores and trainings.
+
+
+def _closeness(scores: list[Row]) -> Markup:
+    """Show our scores beside the paper's; of other data, ours only; empty without any."""
+    if not any(str(row["− paper"]) for row in scores):
+        scores = [{heading: cell for heading, cell in row.items() if "aper" not in heading} for row in scores]
+    table = Table("closeness", "Scores", cells.note("closeness", "caption"), Grid(("Model",), scores), [])
+    return html(table, scrolls="Scores, scrolls") if scores else Markup()
+
+
+def _usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
+    """Sum the hours of training by unit; a run that was continued on another machine counts in full there."""
+    rows = [(*cells.units(run["starts"][-1]), run["seconds"] / 3600) for run in runs.values()]
+    trained = pd.DataFrame(rows, columns=["unit", "count", "hardware", "hours"])
+    trained["hours"] *= trained["count"]
+    return [
+        {"unit": unit, "hours": each["hours"].sum(), "runs": len(each), "hardware": sorted(set(each["hardware"]))}
+        for unit, each in trained.groupby("unit")
+    ]
+
+
+def _training_details(runs: dict[str, Trained]) -> Markup:
+    """Show what reviewers ask of trainings: a row for each run, and where the rest is answered; empty without any."""
+    rows = [
+        {
+            "Run": name,
+            "Parameters": f"{run['parameters']:,}",
+            "Steps": f"{run['steps']:,}",
+            "Dev perplexity": cells.mean_text(run["dev_perplexity"], float("nan"), 2),
+            "FLOPs": cells.flops_text(run["flops"]),
+            "Hours": f"{run['seconds'] / 3600:.2f}",
+            "Unit-hours": f"{run['seconds'] / 3600 * cells.units(run['starts'][-1])[1]:.2f}",
+            "Machine": "{processes} × {hardware}".format(**run["starts"][-1]),
+        }
+        for name, run in runs.items()
+    ]
+    words = cells.WORDS["details"]
+    table = Table("details", "Trainings", words["caption"], Grid(("Run", "Machine"), rows), [words["notes"]])
+    return html(table, scrolls="Trainings, scrolls") if rows else Markup()
+
+
+# The cards of runs.
+
+
+class _RunCard(NamedTuple):
+    """The training of a run, as texts by heading, and its averages, decoding and scores, by score file."""
+
+    run: str
+    facts: dict[str, str]
+    scores: list[dict[str, Any]]
+
+    def text(self) -> str:
+        """Format the card for a terminal."""
+        lines = [self.run, *(f"  {heading:18}{text}" for heading, text in self.facts.items())]
+        for score in self.scores:
+            lines.append(f"  {score['file']}: {score['averaged']}; {score['decoding']}")
+            lines += [f"    {name:16}{value:6.2f}  {signature}" for name, value, signature in score["measures"]]
+        return "\n".join(lines)
+
+
+def read_run_records(paths: Iterable[str | Path]) -> dict[str, Trained]:
+    return {run_name(run): run for run in (read_trained(path) for path in paths)}
+
+
+def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_RunCard]:
+    """Make a card for each run; a score whose run.json is gone has its own record of the run."""
+    cards = {name: _RunCard(name, _facts(run), []) for name, run in runs.items()}
+    for path in scores:
+        score = read_scored(path)
+        run = score["run"]
+        if "by" in score:
+            brackets, signature = score["scores"]["all"], f"COLLINS.prm, by {score['by']}"
+            named = [(name, brackets[name.lower()], signature) for name in ("F1", "Recall", "Precision")]
+            measures = [measure for measure in named if measure[1] is not None]
+        else:
+            measures = [
+                (f"{name} *" if name == score["scores"]["paper"] else name, variant["score"], variant["signature"])
+                for name, variant in variants(score["scores"]).items()
+            ]
+        about = {
+            "file": Path(path).name,
+            "averaged": cells.averaged_text(run["averaged_steps"]),
+            "decoding": ", ".join(f"{key} {value}" for key, value in run["decoding"].items()),
+            "measures": measures,
+        }
+        cards.setdefault(run_name(run), _RunCard(run_name(run), _facts(run), [])).scores.append(about)
+    return list(cards.values())
+
+
+def _facts(run: Trained) -> dict[str, str]:
+    starts = ("{started} at step {step:,}, {processes} × {hardware}".format(**start) for start in run["starts"])
+    return {
+        "Commit": run["commit"],
+        "Data (SHA-256)": run["data_sha256"],
+        "Settings (digest)": run["digest"],
+        "Recipe": RECIPE_OF[run["fidelity"]],
+        "Steps": f"{run['steps']:,}",
+        "Parameters": f"{run['parameters']:,}",
+        "FLOPs": cells.flops_text(run["flops"]),
+        "Time": f"{run['seconds']:,.0f} s",
+        "Hardware": run["hardware"],
+        "Started": "; ".join(starts),
+        "Finished": run["finished"],
+    }
