@@ -40,12 +40,12 @@ def test_a_later_row_wins_and_is_divided():
     """Of base, the scale's base, the row, the scale's row and the task's, by the width of 4 and the depth of 2."""
     scale = CONFIG["scales"]["multi30k"]
     task = scale["tasks"]["en-de"] | {"experiments": {"big": {"d_v": 24}}}
-    changed = scale | {"base": {"N": 4, "h": 2}, "experiments": {"big": {"h": 3, "steps": 7000, "d_k": 16}}}
+    changed = scale | {"base": {"N": 4, "h": 2}, "experiments": {"big": {"h": 3, "steps": 17000, "d_k": 16}}}
     changed |= {"tasks": scale["tasks"] | {"en-de": task}}
     run = configured("multi30k", "en-de", "big", scales={"multi30k": changed})
     expected = {"N": 2, "d_model": 256, "d_ff": 1024, "h": 3, "d_k": 4, "d_v": 6}
     assert run.model == structs.replace(configured("multi30k", "en-de", "big").model, **expected, P_drop=0.3)
-    assert run.training.steps == 7000
+    assert run.training.steps == 17000
 
 
 # Files.
@@ -107,7 +107,8 @@ def test_a_value_that_does_not_fit_is_named_with_its_place(file, path, value, li
 # The digest.
 
 OTHER = {"positions": "learned", "sinusoids": "concatenated", "target_spaces": 32, "norm": "pre", "max_ratio": 2.5}
-OTHER |= {"attention": "additive"}
+OTHER |= {"attention": "additive", "tokenizer": "none", "initial_weights": "x", "max_piece_length": 9}
+OTHER |= {"max_length": 9, "patience": 9}
 
 
 def other(key, value):

