@@ -228,7 +228,7 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
         ("experiments:\n  base: {}\n  mine: {P_dropp: 0}\n", [], "wrong.yaml, line 3: experiments.mine: unknown key"),
         ("claims:\n  a: {}\nscales:\n  demo:\n    depth: 0\n", [], "wrong.yaml, line 5: scales.demo.depth: expected"),
         ("scales: {demo: {rows: [bas]}}\n", ["scale=dem"], "--config: scale: expected one of"),
-        ("corpora:\n  a.b:\n    files:\n      en.x: {}\n", [], "wrong.yaml, line 3: corpora.a.b.files: expected"),
+        ("corpora:\n  a.b:\n    files:\n      en.x: {}\n", [], "wrong.yaml, line 4: corpora.a.b.files: expected"),
         ("scales: {demo: {seeds: [1, -1]}}\n", [], "wrong.yaml, line 1: scales.demo.seeds.1: expected"),
         ("base: {N: 0}\n", ["base={N: 1, h: 0}"], "--config: base.h: expected"),
         ("probs: 1\n", [], "wrong.yaml, line 1: unknown key 'probs'"),

@@ -13,11 +13,14 @@ from support.toy import forge, make_data, random_model, random_text, write_text
 
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
+from transformer.data.preprocessing import encode_splits
 from transformer.evaluation.analyses import ANALYSES
 from transformer.evaluation.analyses.lengths import _join_until, _Sentence, longest_of
 from transformer.evaluation.analyses.smoothing import _calibration
 from transformer.evaluation.evaluated_run import EvaluatedRun
-from transformer.evaluation.scores import describe, limits
+from transformer.evaluation.scores import describe
+from transformer.evaluation.significance import limits
+from transformer.layout import Data
 from transformer.model import weights
 from transformer.model.packed import pack
 from transformer.storage.checksums import sums_of
@@ -248,7 +251,7 @@ def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
     write_text(data / "train.target.tok", [lines[0], lines[0], *lines[2:]])
     counts = json.loads((data / "train.json").read_text())
     (data / "train.json").write_text(json.dumps(counts | {"files": sums_of(data.glob("train.*.tok"))}))
-    do("encode", "--data", data, "--splits", "train", "dev", "--processes", 1)
+    encode_splits(Data(data), ["train", "dev"], processes=1)
     found = analyse("lengths", opened(place, data=data), times=[1], quantile=1.0)
     assert found["longest"] == counter(place)("ab cd")
 

@@ -10,7 +10,7 @@ import torch
 from support.toy import ROWS, model_config
 from torch import nn
 
-from transformer.config.experiment import PAD, PRESETS, Model
+from transformer.config.experiment import PAD, Model
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 
@@ -45,12 +45,13 @@ def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np
 # Against the equations. A sentence is on its own there, and a token's output is computed from what it may see alone: so
 # that these tests also show that neither later tokens nor padding nor other sentences change an output.
 
+TENSOR2TENSOR = {"sinusoids": "concatenated", "target_spaces": 32}
 VARIANTS = {
     "paper-text": {},  # d_k and d_v differ, and h d_v from d_model
-    "tensor2tensor": PRESETS["tensor2tensor"],
+    "tensor2tensor": TENSOR2TENSOR,
     "one head": {"h": 1},
     "learned positions": {"positions": "learned"},
-    "learned positions, tensor2tensor": PRESETS["tensor2tensor"] | {"positions": "learned"},
+    "learned positions, tensor2tensor": TENSOR2TENSOR | {"positions": "learned"},
     # Those of Table 5.
     "pre-norm": {"norm": "pre"},
     "no residual": {"residual": False},

@@ -31,7 +31,7 @@ from transformer.training.distributed import World
 ROOT = Path(__file__).parents[2]
 RUN, DATA, EXPORT = "runs/en-de/base/1", "data/en-de", "export"
 WORDS = (*("ba", "dc", "fe", "hg"), *("ji", "lk", "nm", "po"))  # of another vocabulary of the same size
-PAIRS = ["--source", "test.en", "--target", "test.en", "--sentences", 2, "--output", "out.json"]
+PAIRS = ["--source", "test.en", "--target", "test.en", "--sentences", 10, "--output", "out.json"]
 COMMANDS = {
     "train": ["train", RUN, "--data", DATA, "--threads", 1],
     "translate": ["translate", "--run", RUN, "--input", "test.en", "--output", "out"],
@@ -205,12 +205,12 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 # Single values: the file, the keys, the value there, and the words that say so.
 VALUES: list[tuple[str, list, Any, str]] = [
-    (f"{RUN}/experiment.yaml", ["training", "rate"], 1e9, "training.rate: expected float <= 1000000.0"),
+    (f"{RUN}/experiment.yaml", ["training", "rate"], 1e9, "training.rate: expected a number above 0 to 1,000,000"),
     (f"{RUN}/test.json", ["scores", "sacrebleu"], "high", "scores.sacrebleu: expected object, found 'high'"),
     (f"{RUN}/test.json", ["draws", 3], float("nan"), "cannot be read as JSON"),
     ("parses.json", ["scores"], [0.5], "scores: expected 2, the lines of trees, found 1"),
     ("parses.json", ["repaired"], {"3": "x"}, "repaired: expected lines from 1 to 2, found '3'"),
-    ("table1.json", ["grid", "rows", 0, "BLEU"], 3, "grid.rows.0.BLEU: expected str | a mapping, found 3"),
+    ("table1.json", ["grid", "rows", 0, "BLEU"], 3, "grid.rows.0.BLEU: expected text or a mapping, found 3"),
 ]
 
 

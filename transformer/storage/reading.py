@@ -129,13 +129,19 @@ def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | No
     error = min(errors, key=lambda each: each.validator == "required", default=None)  # a wrong key before a missing one
     if error is None:  # what JSON cannot have, such as a mapping whose key is a number
         return (), problem, None
-    while within := [each for each in error.context if each.path]:  # of a choice, the one whose keys fit
-        error = within[0]
+    while closer := _closest(error):
+        error = closer
     place, found, schema = tuple(error.absolute_path), error.instance, error.schema
     if error.validator == "additionalProperties":
         key = next(key for key in found if key not in schema["properties"])
         return place, f"unknown key {key!r}{hint(key, schema['properties'])}", key
     return place, _explained(error), found if "propertyNames" in error.absolute_schema_path else None
+
+
+def _closest(error: "ValidationError") -> "ValidationError | None":
+    """Return the error of the alternative that has the right type, where content fits none of several."""
+    others = {each.schema_path[0] for each in error.context if not each.path and each.validator in ("type", "enum")}
+    return next((each for each in error.context if each.schema_path[0] not in others), None)
 
 
 def _explained(error: "ValidationError") -> str:

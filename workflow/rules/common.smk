@@ -101,9 +101,7 @@ def train_threads(wildcards):
 
 def share_of_processors(wildcards):
     """Return a run's share: small models train faster side by side than in turn on all cores."""
-    return max(
-        1, (shared_cores() or 1) // len(ask.at(wildcards.scale).all_runs())
-    )
+    return max(1, (shared_cores() or 1) // len(ask.at(wildcards.scale).all_runs()))
 
 
 def prepare_threads(wildcards):
