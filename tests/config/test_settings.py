@@ -121,6 +121,11 @@ VALUES = [
             ("text", "It makes what makes it more difficult.", "makes", 2),
         )
     ),
+    (
+        {"corpora/mine": {"files": {False: {"path": "a"}, "en": {"path": "b"}}}},
+        "corpora.mine.files: ... found False: ...",
+    ),
+    ({"decoding/alpha": float("nan")}, "decoding.alpha: expected a finite number, found nan"),
     ({f"{BOTH}/silver/path": "{x}"}, f"{BOTH}.silver.path: expected a path, found '{{x}}'"),
 ]
 NAMES = [

@@ -5,6 +5,7 @@ errors have the keys that lead to a fault as a list, those of msgspec only withi
 """
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from reprlib import repr as short
@@ -107,16 +108,17 @@ def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
 
 def _own_faults(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """Yield place and problem of all that sections find wrong with themselves."""
-    entries: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, Section):
         yield from (((*place, key) if key else place, problem) for key, problem in value.faults())
-        entries = ((field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value))
-    elif isinstance(value, dict):
-        entries = value.items()
-    elif isinstance(value, list):
-        entries = enumerate(value)
-    for key, each in entries:
+    for key, each in _parts(value):
         yield from _own_faults(each, (*place, key))
+
+
+def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the values within a section, a mapping or a list, with their keys."""
+    if isinstance(value, Section):
+        return ((field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+    return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
 
 
 def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | None]:
@@ -127,8 +129,8 @@ def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | No
     validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=numbers)
     errors = validator(msgspec.json.schema(kind)).iter_errors(content)
     error = min(errors, key=lambda each: each.validator == "required", default=None)  # a wrong key before a missing one
-    if error is None:  # what JSON cannot have, such as a mapping whose key is a number
-        return (), problem, None
+    if error is None:
+        return *next(_no_json(content), ((), problem)), None
     while closer := _closest(error):
         error = closer
     place, found, schema = tuple(error.absolute_path), error.instance, error.schema
@@ -136,6 +138,16 @@ def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | No
         key = next(key for key in found if key not in schema["properties"])
         return place, f"unknown key {key!r}{hint(key, schema['properties'])}", key
     return place, _explained(error), found if "propertyNames" in error.absolute_schema_path else None
+
+
+def _no_json(content: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+    """Yield place and problem of what YAML can have and JSON cannot, of which a schema says nothing."""
+    if isinstance(content, float) and not math.isfinite(content):
+        yield place, f"expected a finite number, found {content}"
+    for key, value in _parts(content):
+        if isinstance(content, dict) and not isinstance(key, str):
+            yield place, f"expected text as a key, found {key!r}: put quotes around it, as YAML reads `no` as false"
+        yield from _no_json(value, (*place, key))
 
 
 def _closest(error: "ValidationError") -> "ValidationError | None":
