@@ -2,7 +2,7 @@
 
     results/{scale}/data/{task}/                      Data: tokenised text, vocabulary, token arrays
     results/{scale}/runs/{task}/{experiment}/{seed}/  Run: one training, its weights, translations and scores
-    results/{scale}/                                  Scale: tables, figures, the page
+    results/{scale}/                                  Results: tables, figures, the page
     resources/downloads, resources/corpora            Resources: what came from elsewhere
 
 A folder may hold Snakemake's wildcards, so that rules name their files by the same attributes.
@@ -99,7 +99,7 @@ class Data(Folder):
         return [path for side in SIDES for path in (self.ids(split, side), self.offsets(split, side))]
 
 
-class Scale(Folder):
+class Results(Folder):
     """The results of one scale."""
 
     attention = named("attention.json")  # what Figures 3 to 5 and the page show

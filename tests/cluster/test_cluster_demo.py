@@ -11,7 +11,7 @@ from support.project import ENVIRONMENT, RUN, SUBMITTING, all_rules, rules_of, w
 from support.rehearsal import make_rehearsal
 from support.slurm import Cluster
 
-from transformer.layout import Scale
+from transformer.layout import Results
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_every_rule(cluster, tmp_path):
     leave_out(project, "en-fr")  # English-French needs the same rules
     adapt(project)
     (project / "one.yaml").write_text("scales: {paper: {rows: [base], seeds_of: {base: [1]}}}\n")
-    results, tables, figures = Scale("results/paper"), ("table2", "table4"), ("figure3", "timing", "head_importance")
+    results, tables, figures = Results("results/paper"), ("table2", "table4"), ("figure3", "timing", "head_importance")
     files = [results.table(name, "csv") for name in tables] + [results.figure(name, "svg") for name in figures]
     numbers = run(cluster, project, "--configfile", "rehearsal.yaml", "made.yaml", "one.yaml", "--", *map(str, files))
     assert all_rules() - rules_of((project / "output").read_text("utf-8")) == {"generate", "page", "all"}

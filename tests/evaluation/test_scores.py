@@ -14,13 +14,13 @@ from support.mirror import mirrored
 from support.scored import score, write_scores
 
 from transformer.evaluation.scores import read_scores
-from transformer.layout import Resources, Run, Scale
+from transformer.layout import Resources, Results, Run
 from transformer.model import weights
 from transformer.parsing.treebanks import extract_trees
 from transformer.storage.files import InputError, sha256
 
-RECORD = Scale(Path(__file__).parents[2] / "results/record/multi30k")
-HERE, CORPORA = Scale("results/multi30k"), Resources("resources")
+RECORD = Results(Path(__file__).parents[2] / "results/record/multi30k")
+HERE, CORPORA = Results("results/multi30k"), Resources("resources")
 
 
 @pytest.fixture

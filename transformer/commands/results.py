@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 
 from transformer.config.experiment import load
-from transformer.config.settings import changes, options, read
+from transformer.config.settings import as_options, changes, read
 from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
@@ -124,7 +124,7 @@ def explain(
     results = Pipeline(read(configfile or [], config or [])).files
     path = results.table(table, "json")
     if not path.exists():
-        command = shlex.join(["snakemake", "--cores", "all", *options(configfile, config), "--", str(path)])
+        command = shlex.join(["snakemake", "--cores", "all", *as_options(configfile, config), "--", str(path)])
         raise InputError(f"{path}: not there yet: make it by `{command}`")
     ours = list(_numbers_of_ours(read_json(path, Table)))
     if not (cells := _find_cells(ours, row.casefold(), column.casefold())):

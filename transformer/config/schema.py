@@ -32,8 +32,8 @@ from transformer.layout import RESOURCES
 from transformer.storage.reading import Section
 
 Text = Annotated[str, Meta(min_length=1)]
-Shown = Annotated[str, Meta(min_length=1, max_length=400, title="text of up to 400 characters")]  # in a drawing
-Length = Annotated[int, Meta(ge=1, le=POSITIONS)]
+_DrawnText = Annotated[str, Meta(min_length=1, max_length=400, title="text of up to 400 characters")]  # in a drawing
+_Length = Annotated[int, Meta(ge=1, le=POSITIONS)]
 # `$` would take a newline at the end of a text, `\Z` takes none.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*\Z"
 _LETTERS = "a name of letters, digits, points, hyphens and underscores"  # part of a path
@@ -48,7 +48,7 @@ Names = Annotated[list[Name], Meta(min_length=1)]
 Seeds = Annotated[list[Seed], Meta(min_length=1, max_length=1000)]
 Sizes = Annotated[list[Annotated[int, Meta(ge=2, le=1_000_000)]], Meta(min_length=3)]
 SubwordCount = Annotated[int, Meta(ge=4, le=65_535)]  # with pad, eos and unk
-Share = Annotated[float, Meta(gt=0, le=1)]
+_Share = Annotated[float, Meta(gt=0, le=1)]
 Price = Literal["unknown"] | Annotated[float, Meta(ge=0, le=10**9)]
 Wsj = Annotated[int, Meta(ge=0, le=24)]
 Sections = tuple[Wsj, Wsj]
@@ -71,7 +71,7 @@ class Keys(Section):
             yield "", f"expected {expected}, found {' and '.join(found) or 'none of these keys'}"
 
 
-def options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
+def _options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
     """Return a section with the keys of others. Each may be left out; if `needed`, only those with a default."""
     fields = []
     for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
@@ -83,14 +83,14 @@ def options(name: str, about: str, *kinds: type[Section], without: Collection[st
 PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
 ADAM = {"beta1", "beta2", "epsilon"}
 _OF_RUN = {"embedding_rows", "output_rows"}  # not of a row
-ExperimentRow = options(
+ExperimentRow = _options(
     "Row", f"Differences from the base model, in Table 3's units. {PAPERS}", Model, Training, without=_OF_RUN
 )
-Base = options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN | ADAM, needed=True)
-Optimizer = options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
-OwnPreparation = options("ScalePreparation", "Values that replace those of `preparation`.", Preparation)
-OwnDecoding = options("ScaleDecoding", "Values that replace those of `decoding`.", Decoding)
-OwnRunning = options("ScaleRunning", "Values that replace those of `running`.", Running)
+Base = _options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN | ADAM, needed=True)
+Optimizer = _options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
+OwnPreparation = _options("ScalePreparation", "Values that replace those of `preparation`.", Preparation)
+OwnDecoding = _options("ScaleDecoding", "Values that replace those of `decoding`.", Decoding)
+OwnRunning = _options("ScaleRunning", "Values that replace those of `running`.", Running)
 Rowsets = dict[RowName, ExperimentRow]
 
 
@@ -107,8 +107,8 @@ class Table1(Keys):
     seconds: Annotated[float, Meta(gt=0, le=3600), described("Processor time of each measurement.")]
 
 
-OwnTable1 = options("ScaleTable1", "Values that replace those of `table1`.", Table1)
-Probes = options(
+OwnTable1 = _options("ScaleTable1", "Values that replace those of `table1`.", Table1)
+Probes = _options(
     "Probes",
     "Analyses of trained runs for Table 5. An analysis whose keys are not given is left out.",
     *(analysis.Settings for analysis in ANALYSES.values()),
@@ -127,7 +127,7 @@ class Viewer(Keys):
     """The page's attention viewer, beside the sentences of Figures 3 to 5."""
 
     sentences: Annotated[Small, described("Sentences of the test set.")]
-    longest: Annotated[Length, described("Tokens of one of them, at most; the shortest are shown if all have more.")]
+    longest: Annotated[_Length, described("Tokens of one of them, at most; the shortest are shown if all have more.")]
 
 
 class Report(Keys):
@@ -208,7 +208,7 @@ class Silver(Keys):
     text: Annotated[Names | None, described("Corpora whose English text is parsed.")] = None
     parser: Annotated[Name | None, described("The task whose parser makes the trees.")] = None
     sentences: Annotated[Many | None, described("Lines that are parsed, at most, drawn evenly.")] = None
-    keep: Annotated[Share | None, described("Share of the trees that is kept, the surest ones.")] = None
+    keep: Annotated[_Share | None, described("Share of the trees that is kept, the surest ones.")] = None
 
     FORMS: ClassVar = ("path", "text parser sentences keep")
 
@@ -261,7 +261,7 @@ def _occurrences(word: str, text: str) -> int:
 class Dependency(Keys):
     """A word, and the words at a distance that it depends on."""
 
-    text: Annotated[Shown, described("A sentence in the first task's source language.")]
+    text: Annotated[_DrawnText, described("A sentence in the first task's source language.")]
     from_: Annotated[Text, described("The word, which is there once; so are those of `to`.")] = msgspec.field(
         name="from"
     )
@@ -277,7 +277,7 @@ class Dependency(Keys):
 class Sentence(Keys):
     """A sentence, whose words' attention is shown in two heads."""
 
-    text: Annotated[Shown, described("In the first task's source language.")]
+    text: Annotated[_DrawnText, described("In the first task's source language.")]
 
 
 class Figures(Keys):
@@ -355,7 +355,7 @@ class Slice(Keys):
     take: Annotated[int, Meta(ge=1, le=10**9), described("Sentences that are taken then.")]
 
 
-Files = Annotated[dict[Language, File], Meta(min_length=2)]
+_Files = Annotated[dict[Language, File], Meta(min_length=2)]
 
 
 class Corpus(Keys):
@@ -363,7 +363,7 @@ class Corpus(Keys):
 
     grammar: Annotated[Slice | None, described("Which sentences of the grammar.")] = None
     treebank: Annotated[Treebank | None, described("Trees, which are written one a line.")] = None
-    files: Annotated[Files | None, described("The file of each language.")] = None
+    files: Annotated[_Files | None, described("The file of each language.")] = None
     lines: Annotated[Many | None, described("Lines that each file must have.")] = None
 
     FORMS: ClassVar = ("grammar", "treebank", "files", "treebank lines", "files lines")
@@ -394,14 +394,14 @@ class Bytes(Keys):
     FORMS: ClassVar = ("sha256 size", "md5 size", "md5")
 
 
-Alternatives = Annotated[list[Bytes], Meta(min_length=1)]
+_Alternatives = Annotated[list[Bytes], Meta(min_length=1)]
 
 
 class Download(Bytes):
     """A file from the network. One that its host packs again now and then is `repacked`, and has no checksum."""
 
     repacked: Annotated[bool | None, described("Whether its contents are checked, not its bytes.")] = None
-    alternatives: Annotated[Alternatives | None, described("Other files with the same members.")] = None
+    alternatives: Annotated[_Alternatives | None, described("Other files with the same members.")] = None
 
     FORMS: ClassVar = ("sha256 size", "md5 size", "md5", "repacked")
 

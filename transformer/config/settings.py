@@ -30,13 +30,13 @@ def read(files: Iterable[str], entries: Iterable[str]) -> Config:
     """Return config.yaml under `files` and `key=value` entries, as by Snakemake's options. Raises InputError."""
     if not CONFIG.exists():
         raise InputError(f"{CONFIG}: no such file: expected in the working folder, which must be the project's")
-    files, given = [CONFIG, *files], _given(entries)
+    files, given = [CONFIG, *files], _parsed(entries)
     return _checked(_laid_over(_content(files), given), files, given)
 
 
 def changes(files: Iterable[str], entries: Iterable[str]) -> dict:
     """Return the changes of config.yaml that files and `key=value` entries make. Raises InputError."""
-    return _laid_over(_content(files), _given(entries))
+    return _laid_over(_content(files), _parsed(entries))
 
 
 def _content(files: Iterable[str | Path]) -> dict:
@@ -49,7 +49,7 @@ def _content(files: Iterable[str | Path]) -> dict:
     return config
 
 
-def _given(entries: Iterable[str]) -> dict:
+def _parsed(entries: Iterable[str]) -> dict:
     given: dict = {}
     for entry in entries:
         key, equals, value = entry.partition("=")
@@ -62,7 +62,7 @@ def _given(entries: Iterable[str]) -> dict:
     return given
 
 
-def options(files: Iterable[str] | None, entries: Iterable[str] | None) -> list[str]:
+def as_options(files: Iterable[str] | None, entries: Iterable[str] | None) -> list[str]:
     """Return files and entries as options of Snakemake, each list before an option."""
     return [
         word for name, words in (("--configfile", files), ("--config", entries)) if words for word in (name, *words)

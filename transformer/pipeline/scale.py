@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from transformer.config.experiment import Model, load
 from transformer.config.scales import RunName, ScaleSettings
-from transformer.layout import RESOURCES, Run, Scale
+from transformer.layout import RESOURCES, Results, Run
 
 _BASE = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "P_drop", "epsilon_ls")  # what Table 3 says of base
 _UNTOLD = ("checkpoint_every", "averaged_checkpoints")
@@ -23,8 +23,8 @@ class Pipeline(ScaleSettings):
     project: str = ""
 
     @cached_property
-    def files(self) -> Scale:
-        return Scale(f"{self.config.results}/{self.name}")
+    def files(self) -> Results:
+        return Results(f"{self.config.results}/{self.name}")
 
     @property
     def partial(self) -> bool:

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from transformer.config.experiment import load
 from transformer.evaluation.attention import Attention, described
-from transformer.layout import Scale
+from transformer.layout import Results
 from transformer.report import environment
 from transformer.report.figures import COLORS
 from transformer.storage.files import InputError, reason
@@ -61,7 +61,7 @@ class Trial:
 
     def example(self) -> str:
         """Return the shortest sentence that the page of the run's scale shows, "" where there is none."""
-        scale = Scale(self.folder / "../../../..")
+        scale = Results(self.folder / "../../../..")
         try:
             shown = read_json(scale.attention, Attention)
             task, experiment, seed = shown["run"].split("/")

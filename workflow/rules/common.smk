@@ -31,7 +31,7 @@ SCORES = [
     "data/tokenization.py",
     *(f"evaluation/{name}.py" for name in ("bleu", "scores", "significance")),
 ]
-RESULTS = layout.Scale(f"{CONFIG.results}/{{scale}}")
+RESULTS = layout.Results(f"{CONFIG.results}/{{scale}}")
 DATA = RESULTS.data("{task}")
 RUN = RESULTS.run("{task}", "{experiment}", "{seed}")
 PARSER_RUN = RESULTS.run("{task}", PARSER, "{seed}")
