@@ -14,7 +14,7 @@ import pandas as pd
 
 from transformer.evaluation import significance
 from transformer.evaluation.analyses import ANALYSES
-from transformer.evaluation.analysis import RUN_KEYS, Analysis, Mean, Shown
+from transformer.evaluation.analysis import RUN_KEYS, Mean, Shown
 from transformer.evaluation.scores import require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Table, lay_out
@@ -64,8 +64,7 @@ def table5(
         Claim("", f"For comparison: `{name}`.", name, "base", "", significance.MARGIN, "", "") for name in others
     ]
     compared = [row for claim in printed + own_rows for row in _compare_claim(claim, runs, tested, analysed)]
-    frame = _frame_of(compared)
-    rows = _lines(compared)
+    frame, rows = _frame_of(compared), _lines(compared)
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
     unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(probes, there))
     published = pd.DataFrame([claim._asdict() for claim in printed if claim.published], columns=Claim._fields)
@@ -78,11 +77,11 @@ def table5(
     for name, analysis in ANALYSES.items():
         if len(files := analysed[name]):
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
-            notes += [f"{analysis.note} {sentences}", _lay_out_grid(analysis, files)]
+            grid = [{heading: _cell(value) for heading, value in row.items()} for row in analysis.grid(files)]
+            notes += [f"{analysis.note} {sentences}", Grid(analysis.words, grid)]
     own = runs[runs["experiment"].isin({row["row"] for row in compared})]
     notes += cells.provenance(own, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
-    main = lay_out(rows, _CLAIM_COLUMNS)
-    return cells.captioned("table5", main, notes, label=dev_label, test_label=label), frame
+    return cells.captioned("table5", lay_out(rows, _CLAIM_COLUMNS), notes, label=dev_label, test_label=label), frame
 
 
 def read_claims(path: str) -> list[Claim]:
@@ -209,12 +208,8 @@ def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
     return files
 
 
-def _lay_out_grid(analysis: Analysis, files: pd.DataFrame) -> Grid:
-    """Lay out what an analysis measured, for the notes."""
-    return Grid(analysis.words, [{name: _cell(value) for name, value in row.items()} for row in analysis.grid(files)])
-
-
 def _cell(value: str | Mean | Shown) -> str | Cell:
+    """Make a cell of what an analysis shows."""
     match value:
         case Mean(runs, column, decimals):
             return cells.mean_cell(runs, column, decimals)
