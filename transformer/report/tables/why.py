@@ -5,7 +5,7 @@ those of Table 3. The table names what was not run.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -37,18 +37,13 @@ class _Configured:
     hypotheses: list[list[str]]  # of each run
     references: list[str]
 
-    def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
+    def row(self, kind: str, choice: str, scores: Sequence[float], p: float = math.nan) -> dict:
         """Make the row of one choice, from its scores for each run; without scores it was not run."""
         return _choice_row(kind, choice, scores, self.runs["bleu"], p, self.runs["name"])
 
 
 def _choice_row(
-    kind: str,
-    choice: str,
-    scores: Iterable[float],
-    against: Iterable[float],
-    p: float = math.nan,
-    runs: Iterable[str] = (),
+    kind: str, choice: str, scores: Sequence[float], against: Sequence[float], p: float, runs: Iterable[str]
 ) -> dict:
     bleu, other = (fmean(values) if len(values) else math.nan for values in (scores, against))
     values = {"kind": kind, "choice": choice, "bleu": bleu, "difference": bleu - other, "p": p}
@@ -143,7 +138,7 @@ def _of_other_system(path: str | Path) -> list[dict]:
     first = table[(table["system"] == table["system"].iloc[0]) & (table["kind"] != "ours")]
     kind, values = f"scoring of {first['system'].iloc[0]}", first["value"].astype(float)
     choices = zip(first["choice"], values, strict=True)
-    return [_choice_row(kind, choice, [value], values[:1]) for choice, value in choices]
+    return [_choice_row(kind, choice, [value], values[:1], math.nan, ()) for choice, value in choices]
 
 
 def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], experiment: list[str]) -> list[dict]:
@@ -186,5 +181,5 @@ def _of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
     base, rows = runs.loc[runs["experiment"] == "base", "bleu"], []
     for experiment in experiments:
         same, against = runs[runs["experiment"] == experiment], base if experiment != "base" else []
-        rows.append(_choice_row("training", f"{experiment} of Table 3", same["bleu"], against, runs=same["name"]))
+        rows.append(_choice_row("training", f"{experiment} of Table 3", same["bleu"], against, math.nan, same["name"]))
     return rows
