@@ -13,22 +13,23 @@ from transformer.report.tables import table1, table2, table3, table4, table5, wh
 from transformer.report.tables.render import write_table
 
 logger = logging.getLogger(__name__)
-_TABLES = [table1.table1, table2.table2, table3.table3, table4.table4, table5.table5, table2.training, why.why]
-_FIGURES = [architecture.figure1, architecture.figure2, attention.figure3, attention.figure4, attention.figure5]
-_FIGURES += [curves.positions, curves.schedule, curves.curves, curves.timing]
-_FIGURES += [bleu.differences, bleu.bleu_parameters, bleu.bleu_flops, analyses.head_importance, analyses.bleu_length]
-_MAKERS = {maker.__name__: maker for maker in _TABLES + _FIGURES}
+_MAKERS = [table1.table1, table2.table2, table3.table3, table4.table4, table5.table5, table2.training, why.why]
+_DRAWERS = [architecture.figure1, architecture.figure2, attention.figure3, attention.figure4, attention.figure5]
+_DRAWERS += [curves.positions, curves.schedule, curves.curves, curves.timing]
+_DRAWERS += [bleu.differences, bleu.bleu_parameters, bleu.bleu_flops, analyses.head_importance, analyses.bleu_length]
+_TABLES = {maker.__name__: maker for maker in _MAKERS}
+_FIGURES = {drawer.__name__: drawer for drawer in _DRAWERS}
 
 
 def build_table(name: str, title: str, output: str, given: dict[str, Any]) -> None:
     """Make a table of these files and parameters; `output` is the path without ending."""
-    table, frame = _MAKERS[name](**given)
+    table, frame = _TABLES[name](**given)
     write_table(replace(table, title=title), output, frame)
     logger.info("%s.md: %d rows", output, len(frame))
 
 
 def build_figure(name: str, title: str, output: str, given: dict[str, Any]) -> None:
     """Draw a figure as PDF, SVG and PNG, with title and caption as JSON."""
-    drawing = _MAKERS[name](**given)
+    drawing = _FIGURES[name](**given)
     save_drawing(drawing, title, output)
     logger.info("%s.svg: %s", output, drawing.caption)

@@ -87,7 +87,9 @@ def why(
         for search, changes in searches.items():
             choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
             rows.append(_of_translations(base, "decoding", choice, _read_all(translations[search], ref)))
-        rows += _of_seeds(base)
+        ends = {"lowest": runs["bleu"].min(), "highest": runs["bleu"].max()} if len(runs) > 1 else {}
+        rows += [base.row("training", f"the {end} of {len(runs)} seeds", [bleu]) for end, bleu in ends.items()]
+        rows += [] if ends else [base.row("training", "another seed", [])]
     rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
@@ -119,13 +121,6 @@ def _configured(runs: pd.DataFrame, score: list[str], hyp: list[str], ref: str) 
     if not base.hypotheses:
         raise InputError(f"hyp: expected the translations that {score[0]} is of, found none")
     return base
-
-
-def _of_seeds(base: _Configured) -> list[dict]:
-    if len(base.runs) == 1:
-        return [base.row("training", "another seed", [])]
-    ends = {"lowest": base.runs["bleu"].min(), "highest": base.runs["bleu"].max()}
-    return [base.row("training", f"the {end} of {len(base.runs)} seeds", [bleu]) for end, bleu in ends.items()]
 
 
 def _read_all(paths: list[str], reference: str) -> list[list[str]]:
