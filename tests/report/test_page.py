@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import ANY
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from support import page
 
-from transformer.report.page import PageFiles, _Sample, build_page, choose
+from transformer.report.page import _Sample, build_page, choose
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +79,8 @@ def test_what_is_not_there_is_named(text: str):
 
 def test_page_of_nothing_says_so(tmp_path: Path):
     files, params = page.write_inputs(tmp_path)
-    params = replace(params, data_of_paper=True, missing={"Attention viewer": "none"})
-    build_page(PageFiles(**{key: [] for key in vars(files)}), params, tmp_path / "report.html")
+    params |= {"data_of_paper": True, "missing": {"Attention viewer": "none"}}
+    build_page({key: [] for key in files}, params, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert gaps(text) == {
         "Attention viewer": "none",

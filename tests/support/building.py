@@ -9,7 +9,7 @@ from transformer.pipeline.inputs import Inputs
 from transformer.pipeline.registry import FIGURES, TABLES, made
 from transformer.pipeline.scale import Pipeline
 from transformer.report.build import build_figure, build_table
-from transformer.report.page import PageFiles, PageParams, build_page
+from transformer.report.page import build_page
 
 
 def build_all(configfile: str | Path) -> None:
@@ -21,8 +21,7 @@ def build_all(configfile: str | Path) -> None:
             entry, output = entries[name], str(path(name, "")).rstrip(".")
             build(name, entry.title, output, as_texts(entry.files(pipeline)) | entry.params(pipeline))
     ask, wildcards = Inputs(pipeline.config, pipeline.project), SimpleNamespace(scale=pipeline.name)
-    files, params = PageFiles(**as_texts(ask.page_files(wildcards))), PageParams(**ask.page_params(wildcards))
-    build_page(files, params, str(pipeline.files.report))
+    build_page(as_texts(ask.page_files(wildcards)), ask.page_params(wildcards), str(pipeline.files.report))
 
 
 def as_texts(files: dict[str, Path | list[Path]]) -> dict[str, str | list[str]]:

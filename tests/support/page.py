@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from support import scored
-from transformer.report.page import PageFiles, PageParams, build_page
+from transformer.report.page import build_page
 from transformer.report.tables.render import Cell, Grid, Table, write_table
 
 SOURCE, TARGET = ["make", "it", "more", "difficult"], ["er", "schwe@@", "ren"]
@@ -64,7 +64,7 @@ def wide_table(folder: Path) -> None:
     write_table(table, str(folder / "tables/table2"), pd.DataFrame())
 
 
-def write_inputs(folder: Path) -> tuple[PageFiles, PageParams]:
+def write_inputs(folder: Path) -> tuple[dict, dict]:
     """Write the inputs of a page, all but a run, Table 4 and Figure 5; return them with the page's parameters."""
     base, parser = folder / "runs/en-de/base/1", folder / "runs/supervised/parser/1"
     (folder / "tables").mkdir(parents=True)
@@ -86,7 +86,7 @@ def write_inputs(folder: Path) -> tuple[PageFiles, PageParams]:
     for path, text in (texts | {path: json.dumps(content) for path, content in contents.items()}).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    files = PageFiles(
+    files = dict(
         tables=[str(folder / "tables/table2.json")],
         figures=[str(folder / "figure1.svg"), str(folder / "curves.svg")],
         runs=[str(base / "run.json"), str(parser / "run.json")],
@@ -94,13 +94,13 @@ def write_inputs(folder: Path) -> tuple[PageFiles, PageParams]:
         samples=samples,
         attention=str(folder / "attention.json"),
     )
-    params = PageParams(
+    params = dict(
         title="Test",
         label="made-up",
         scale="test",
         data_of_paper=False,
-        runs=[*files.runs, str(folder / "runs/en-de/base/2/run.json")],
-        scores=files.scores,
+        runs=[*files["runs"], str(folder / "runs/en-de/base/2/run.json")],
+        scores=files["scores"],
         translations=[[str(base / "test.hyp"), str(folder / "source"), str(folder / "reference")]],
         samples=1,
         missing={"Table 4: parsing": LONG, "Figure 5: attention and structure": "old"},

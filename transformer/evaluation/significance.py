@@ -37,7 +37,7 @@ class Difference(NamedTuple):
     p: float  # two-sided; NaN where the seed variance is unknown
     seeds: int
     seeds_against: int
-    runs: tuple[str, ...]  # by name, of both
+    runs: str  # the names of both systems' runs, with spaces between them
 
 
 # Bootstrap samples.

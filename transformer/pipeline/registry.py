@@ -18,7 +18,6 @@ from transformer.pipeline.scale import Pipeline
 
 Files = dict[str, Path | list[Path]]
 
-
 # Other searches by the base model, for the table `why`: the suffix of their translations, and what differs.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
 # How a parser searches: the suffix of its trees, and the option. Trees are repaired, or search is held to trees.
@@ -60,6 +59,10 @@ class _Entry:
 
 
 # ------------------------------------------------------------------ tables
+
+
+def _layer_times(pipeline: Pipeline) -> Files:
+    return {"measured": pipeline.fixed(pipeline.files.layers)}
 
 
 def _runs_of_table_2(pipeline: Pipeline) -> list[RunName]:
@@ -156,11 +159,7 @@ def _name_of_search(suffix: str) -> str:
 
 
 TABLES = {  # in the page's order
-    "table1": _Entry(
-        "Table 1: kinds of layers",
-        paper="table1",
-        own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
-    ),
+    "table1": _Entry("Table 1: kinds of layers", paper="table1", own_files=_layer_times),
     "table2": _Entry(
         "Table 2: translation",
         paper="table2",
@@ -183,7 +182,7 @@ TABLES = {  # in the page's order
     "table4": _Entry(
         "Table 4: parsing",
         paper="table4",
-        runs=lambda pipeline: pipeline.parser_runs(),
+        runs=Pipeline.parser_runs,
         scores="test",
         texts=("data_of_paper",),
         own_files=_table_4_files,
@@ -316,10 +315,7 @@ FIGURES = {  # in the page's order
     "bleu_flops": _Entry(
         "BLEU and the cost of training", paper="table2", runs=_runs_of_table_2, scores="test", texts=("label",)
     ),
-    "timing": _Entry(
-        "Time of a layer",
-        own_files=lambda pipeline: {"measured": pipeline.fixed(pipeline.files.layers)},
-    ),
+    "timing": _Entry("Time of a layer", own_files=_layer_times),
     "head_importance": _Entry(
         "Heads: importance and distance",
         own_files=lambda pipeline: {"heads": pipeline.base_file(lambda run: run.analysis("heads"))},

@@ -13,31 +13,12 @@ from transformer.report.tables import table1, table2, table3, table4, table5, wh
 from transformer.report.tables.render import write_table
 
 logger = logging.getLogger(__name__)
-_TABLES = {
-    "table1": table1.table1,
-    "table2": table2.table2,
-    "table3": table3.table3,
-    "table4": table4.table4,
-    "table5": table5.table5,
-    "training": table2.training,
-    "why": why.why,
-}
-_FIGURES = {
-    "differences": bleu.differences,
-    "figure1": architecture.figure1,
-    "figure2": architecture.figure2,
-    "figure3": attention.figure3,
-    "figure4": attention.figure4,
-    "figure5": attention.figure5,
-    "positions": curves.positions,
-    "schedule": curves.schedule,
-    "curves": curves.curves,
-    "bleu_parameters": bleu.bleu_parameters,
-    "bleu_flops": bleu.bleu_flops,
-    "timing": curves.timing,
-    "head_importance": analyses.head_importance,
-    "bleu_length": analyses.bleu_length,
-}
+_MAKERS = [table1.table1, table2.table2, table3.table3, table4.table4, table5.table5, table2.training, why.why]
+_DRAWERS = [architecture.figure1, architecture.figure2, attention.figure3, attention.figure4, attention.figure5]
+_DRAWERS += [curves.positions, curves.schedule, curves.curves, curves.timing]
+_DRAWERS += [bleu.differences, bleu.bleu_parameters, bleu.bleu_flops, analyses.head_importance, analyses.bleu_length]
+_TABLES = {maker.__name__: maker for maker in _MAKERS}
+_FIGURES = {drawer.__name__: drawer for drawer in _DRAWERS}
 
 
 def build_table(name: str, title: str, output: str, given: dict[str, Any]) -> None:

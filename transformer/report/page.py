@@ -4,7 +4,6 @@ import logging
 import random
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -26,50 +25,22 @@ _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need no
 _ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
 
 
-@dataclass(frozen=True)
-class PageFiles:
-    """The files that the page is made from. JSON lies beside tables and figures."""
+def build_page(files: dict[str, list[str]], params: dict[str, Any], output: str) -> None:
+    """Write the page.
 
-    runs: list[str]  # run.json of each
-    scores: list[str]
-    samples: list[str]  # translations, sources and references
-    tables: list[str]  # .json
-    figures: list[str]  # .svg
-    attention: str | list[str]  # attention.json, or none
-
-
-@dataclass(frozen=True)
-class PageParams:
-    """What the configuration says of the page."""
-
-    scale: str
-    title: str
-    label: str  # of the data
-    data_of_paper: bool
-    runs: list[str]  # these files and scores should be there
-    scores: list[str]
-    translations: list[list[str]]  # for each run: translation, sources, references
-    missing: dict[str, str]  # by its title, why a table or figure cannot be made
-    samples: int  # sentences of each kind
-    prices: dict[str, float | None]  # of an hour, by unit
-    currency: str
-
-
-def build_page(files: PageFiles, params: PageParams, output: str) -> None:
-    text = _render(files, params)
-    write(output, text)
-    logger.info("%s: %.1f MB", output, len(text.encode()) / 1e6)
-
-
-def _render(files: PageFiles, params: PageParams) -> str:
-    runs, tables = read_run_records(files.runs), [read_json(path, Table) for path in files.tables]
-    translations, no_translations = _draw_samples(files.samples, params)
+    files: the lists runs (run.json), scores, samples, tables (.json), figures (.svg, with .json beside) and attention,
+    a path or none. params: what the configuration says. Of it, `runs` and `scores` should be there, `translations` has
+    translation, sources and references of each run, `samples` counts the sentences of each kind, and `missing` has why
+    a table or figure cannot be made, by title.
+    """
+    runs, tables = read_run_records(files["runs"]), [read_json(path, Table) for path in files["tables"]]
+    translations, no_translations = _draw_samples(files["samples"], params["translations"], params["samples"])
     scores = [row for table in tables for row in table.scores]
-    gaps = [*params.missing.items(), *_missing_files("Runs", params.runs, files.runs)]
-    gaps += _missing_files("Scores", params.scores, files.scores)
+    gaps = [*params["missing"].items(), *_missing_files("Runs", params["runs"], files["runs"])]
+    gaps += _missing_files("Scores", params["scores"], files["scores"])
     jinja = marked_environment()
     jinja.filters["anchor"] = lambda run: "run-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
-    return jinja.get_template("report.html").render(
+    text = jinja.get_template("report.html").render(
         params=params,
         languages={name: (run["source"], run["target"]) for name, run in runs.items()},
         usage=_usage(runs),
@@ -78,13 +49,15 @@ def _render(files: PageFiles, params: PageParams) -> str:
         base=[row for row in scores if "(base)" in str(row["Model"])],
         closeness=_closeness(scores),
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],
-        figures=[_figure_part(Path(path)) for path in files.figures],
+        figures=[_figure_part(Path(path)) for path in files["figures"]],
         translations=translations,
-        attention=whole_weights(read_json(files.attention, Attention)) if files.attention else None,
+        attention=whole_weights(read_json(files["attention"], Attention)) if files["attention"] else None,
         colors=COLORS,
-        cards=run_cards(runs, files.scores),
+        cards=run_cards(runs, files["scores"]),
         gaps=gaps + no_translations,
     )
+    write(output, text)
+    logger.info("%s: %.1f MB", output, len(text.encode()) / 1e6)
 
 
 def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[tuple[str, str]]:
@@ -105,15 +78,15 @@ def _figure_part(path: Path) -> dict[str, Any]:
 # sentences of a treebank often have licences that allow no such page.
 
 
-def _draw_samples(present: list[str], params: PageParams) -> tuple[list[dict], list]:
+def _draw_samples(present: list[str], translations: list[list[str]], most: int) -> tuple[list[dict], list]:
     """Choose sentences of each run whose files are all there: `run`, `metric` of the scores, and `kinds` (`choose`)."""
     chosen, gaps = [], []
-    for paths in params.translations:
+    for paths in translations:
         run = "/".join(Path(paths[0]).parts[-4:-1])
         missing = _missing_files(f"Sample translations of {run}", paths, present)
         gaps += missing
         if not missing:
-            chosen.append(_sample_translations(run, *paths, params.samples))
+            chosen.append(_sample_translations(run, *paths, most))
     return chosen, gaps
 
 

@@ -40,7 +40,7 @@ def test_one_training_in_common_is_compared_on_sentences_alone():
     assert (difference.score, difference.against, difference.value, difference.seeds) == (34, 30, 4, 1)
     assert (difference.low, difference.high) == pytest.approx((3 + 0.025 * 2, 3 + 0.975 * 2))
     assert difference.p == 1 / 3  # both draws stray from their mean by 1, less than 4; one is added to either side
-    assert difference.runs == ("run/2",)
+    assert difference.runs == "run/2"
 
 
 def test_one_training_used_in_two_ways_is_compared_with_itself():

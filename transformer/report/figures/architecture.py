@@ -9,7 +9,7 @@ from transformer.config.experiment import Model, load
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
 from transformer.storage.records import run_name
 
-_LINE = 0.8  # points
+_STROKE = 0.8  # points
 # Fills that black text stands out from, each with a lightness of its own, too.
 _TINTS = {"attention": "#F6C98B", "feed-forward": "#A9D8F2", "norm": "#F5EFA0", "embedding": "#EBC7D9"}
 _TINTS |= {"linear": "#C9CFEA", "softmax": "#A6DBC6", "stack": "#F4F4F4"}
@@ -141,14 +141,14 @@ def _draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) ->
     _segment(axes, (x, above), (x, _BOTTOM))
     language = "+ language" if model.target_spaces and side < 0 else ""
     if added := "\n".join(filter(None, (_POSITION_TEXTS[model.positions], language))):
-        axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=_LINE, zorder=3))
+        axes.add_patch(Circle((x, y), radius, fc="white", ec="black", lw=_STROKE, zorder=3))
         _segment(axes, (x - radius, y), (x + radius, y), zorder=4)
         _segment(axes, (x, y - radius), (x, y + radius), zorder=4)
         _segment(axes, (x, y), (wave, y))
-        axes.add_patch(Circle((wave, y), 0.09, fc="white", ec="black", lw=_LINE, zorder=3))
+        axes.add_patch(Circle((wave, y), 0.09, fc="white", ec="black", lw=_STROKE, zorder=3))
         if model.positions in ("sinusoid", "words"):
             t = np.linspace(-1, 1, 50)
-            axes.plot(wave + 0.065 * t, y + 0.04 * np.sin(np.pi * t), color="black", lw=_LINE, zorder=4)
+            axes.plot(wave + 0.065 * t, y + 0.04 * np.sin(np.pi * t), color="black", lw=_STROKE, zorder=4)
         label(axes, x + side * 0.72, y, added)
 
 
@@ -199,9 +199,9 @@ def _draw_heads(axes: Axes, x: float, model: Model, attention: str) -> None:
     for place, (name, width) in zip((x - 0.68, x, x + 0.68), widths.items(), strict=True):
         label(axes, place, _LETTERS - 0.1, f"${name}$", size=MEDIUM)
         _arrow(axes, (place, _LETTERS), (place, _LETTERS + _STEP))
-        y = _piled(axes, place, _LETTERS + _STEP, 0.58, f"Linear\n{model.d_model} → {width}", "linear", model.h)
+        y = _box(axes, place, _LETTERS + _STEP, 0.58, f"Linear\n{model.d_model} → {width}", "linear", model.h)
         _arrow(axes, (place, y), (place, y + _STEP))
-    top = _piled(axes, x, y + _STEP, 1.7, attention, "attention", model.h)
+    top = _box(axes, x, y + _STEP, 1.7, attention, "attention", model.h)
     label(axes, x + 0.78, top + 0.1, f"$h$ = {model.h}")
     for text, tint in (("Concat", "norm"), (f"Linear: {model.h * model.d_v} → {model.d_model}", "linear")):
         _arrow(axes, (x, top), (x, top + _STEP))
@@ -209,39 +209,31 @@ def _draw_heads(axes: Axes, x: float, model: Model, attention: str) -> None:
     _arrow(axes, (x, top), (x, top + _STEP))
 
 
-def _piled(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int) -> float:
-    """Draw a box before those of the other heads, at most two of them. Return the pile's top."""
-    behind = min(h, 3) - 1
-    for number in range(behind, 0, -1):
-        shift = _PILE * number
-        _frame(axes, x - width / 2 + shift, y + shift, width, _height_of(text), tint)
-    return _box(axes, x, y, width, text, tint) + _PILE * behind
-
-
 def _height_of(text: str) -> float:
     return LINE_INCHES * (text.count("\n") + 1) + 0.08
 
 
-def _box(axes: Axes, x: float, y: float, width: float, text: str, tint: str) -> float:
-    """Draw a box that stands on y, with its middle at x. Return its top."""
-    height = _height_of(text)
-    _frame(axes, x - width / 2, y, width, height, tint)
+def _box(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int = 1) -> float:
+    """Draw a box that stands on y, with its middle at x, before those of up to two more heads. Return the top."""
+    height, behind = _height_of(text), min(h, 3) - 1
+    for shift in (_PILE * number for number in range(behind, -1, -1)):
+        _frame(axes, x - width / 2 + shift, y + shift, width, height, tint)
     label(axes, x, y + height / 2, text)
-    return y + height
+    return y + height + _PILE * behind
 
 
 def _frame(axes: Axes, left: float, bottom: float, width: float, height: float, tint: str, layer: int = 2) -> None:
-    look = {"fc": _TINTS[tint], "ec": "black", "lw": _LINE, "zorder": layer}
+    look = {"fc": _TINTS[tint], "ec": "black", "lw": _STROKE, "zorder": layer}
     axes.add_patch(FancyBboxPatch((left, bottom), width, height, "round,pad=0,rounding_size=0.05", **look))
 
 
 def _segment(axes: Axes, *points: tuple[float, float], **properties) -> None:
-    axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": _LINE, "zorder": 1} | properties)
+    axes.plot(*zip(*points, strict=True), **{"color": "black", "lw": _STROKE, "zorder": 1} | properties)
 
 
 def _arrow(axes: Axes, *points: tuple[float, float]) -> None:
     """Draw a line through the points that ends in an arrowhead."""
     _segment(axes, *points[:-1])
     head = "-|>,head_width=0.12,head_length=0.25"
-    style = {"arrowstyle": head, "color": "black", "lw": _LINE, "shrinkA": 0, "shrinkB": 0}
+    style = {"arrowstyle": head, "color": "black", "lw": _STROKE, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", points[-1], points[-2], arrowprops=style, zorder=3)

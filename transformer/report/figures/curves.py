@@ -22,7 +22,7 @@ _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 _OTHERS = "other rows of Tables 3 and 5"
 _OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": _OTHERS}
 _WORSE = 1.25  # times base's perplexity at the end: a row that is named
-_SHOWN = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
+_LATE = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
 
 
 def positions(*, experiment: str, weights: str) -> style.Drawing:
@@ -33,16 +33,15 @@ def positions(*, experiment: str, weights: str) -> style.Drawing:
     settings = verified_run(Run(Path(experiment).parent), Path(weights))
     run, learned = run_name(asdict(settings)), settings.model.positions == "learned"
     model = require_transformer(load_model(weights, settings.model), "positional encoding")
-    table = model.embedding.position_table.detach().cpu().numpy()[:100]
-    table = table.round(5)  # the last digits depend on the processor
+    # The last digits depend on the processor.
+    table = model.embedding.position_table.detach().cpu().numpy()[:100].round(5)
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)
     most = abs(table).max()
     # Purple and orange: colour-blind readers tell them apart, and from white, which is zero.
     image = axes.imshow(table, cmap="PuOr", vmin=-most, vmax=most, aspect="auto", interpolation="none")
     axes.set(xlabel="dimension", ylabel="position")
     figure.colorbar(image, ax=axes, label="added to the embedding")
-    kind = "learned positions" if learned else "the sinusoids"
-    rows, columns = table.shape
+    kind, (rows, columns) = "learned positions" if learned else "the sinusoids", table.shape
     caption = f"Positional encoding (§3.5): {kind} of {run}, at the first {rows} positions in all {columns} dimensions."
     if not learned:
         caption += " To the left wavelengths are short and tell neighbours apart, to the right long."
@@ -52,8 +51,7 @@ def positions(*, experiment: str, weights: str) -> style.Drawing:
 
 def schedule(*, experiment: list[str]) -> style.Drawing:
     """Draw equation 3 with the width, warm-up and rate of each experiment.yaml, for as long as it trains."""
-    figure, axes = style.new(style.COLUMN_INCHES, 2.3)
-    peaks = []
+    (figure, axes), peaks = style.new(style.COLUMN_INCHES, 2.3), []
     for settings, color, marker in zip(map(load, experiment), COLORS, style.MARKERS, strict=False):
         training, d_model = settings.training, settings.model.d_model
         peak = min(training.warmup_steps, training.steps)
@@ -80,8 +78,7 @@ def timing(*, measured: str) -> style.Drawing:
     layers = read_json(measured, Measured)
     figure, axes = style.new(style.COLUMN_INCHES, 1.15 * style.COLUMN_INCHES)
     times = pd.DataFrame(layers["times"]).query("grid == 'n'").sort_values("n", kind="stable")
-    at_longest = []
-    by_layer = times.groupby("layer", sort=False)
+    by_layer, at_longest = times.groupby("layer", sort=False), []
     for (layer, of_layer), color, marker in zip(by_layer, COLORS, style.MARKERS, strict=False):
         n, milliseconds = of_layer["n"].to_numpy(), (1000 * of_layer["seconds"]).round(6).to_numpy()
         spread = (500 * of_layer["quartiles"]).round(6).to_numpy()
@@ -101,9 +98,8 @@ def timing(*, measured: str) -> style.Drawing:
         "sequence, is the slope that the number of operations has; bars are the distance between quartiles of "
         "repetitions."
     )
-    listing = f"At n = {lengths[-1]}: {'; '.join(at_longest)}."
-    alt = f"Lines of milliseconds over sequence length, both logarithmic. {listing}"
-    return style.Drawing(figure, caption, alt)
+    alt = "Lines of milliseconds over sequence length, both logarithmic. "
+    return style.Drawing(figure, caption, f"{alt}At n = {lengths[-1]}: {'; '.join(at_longest)}.")
 
 
 def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
@@ -166,7 +162,7 @@ def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks
     for name, log in logged.items():
         curve, look = log.dropna(subset=metric).round(6), looks.get(_place_of(name)[1], _OTHERS_LOOK)
         axes.plot(curve["step"], curve[metric], **look)
-        late.append(curve.loc[curve["step"] >= _SHOWN * curve["step"].max(), metric])
+        late.append(curve.loc[curve["step"] >= _LATE * curve["step"].max(), metric])
     if not any(len(line.get_xdata()) for line in axes.lines):
         style.empty(axes, "none logged")
         return []

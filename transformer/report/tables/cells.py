@@ -160,7 +160,7 @@ def paired(own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = N
         systems = [_seeds(system) for _, system in runs.groupby(runs["name"].str.rpartition("/")[0])]
         low, high, p = compare_systems(_seeds(own), _seeds(other), systems)
     score, against = own["bleu"].mean(), other["bleu"].mean()
-    runs = tuple(dict.fromkeys([*own["name"], *other["name"]]))
+    runs = " ".join(dict.fromkeys([*own["name"], *other["name"]]))
     return Difference(score, against, score - against, low, high, p, len(own), len(other), runs)
 
 
@@ -168,9 +168,14 @@ def _seeds(system: pd.DataFrame) -> System:
     return system["bleu"].to_numpy(float), np.array(list(system["draws"]))
 
 
-def said(verdict: str, one: str, other: str) -> str:
-    """Return the verdict of one of two measurements, bold if they tell the same."""
-    return f"**{verdict}**" if one == other in (significance.SEEN, significance.NOT_SEEN) else verdict
+def verdict_column(measured: str, key: str, other: str, runs: str) -> Column:
+    """Show the verdict `key` of one of two measurements, bold if the `other` is the same; `runs`: where it is from."""
+
+    def cell(row: dict) -> Cell:
+        alike = row[key] == row[other] in (significance.SEEN, significance.NOT_SEEN)
+        return ours(f"**{row[key]}**" if alike else row[key], row[runs])
+
+    return Column(f"Seen on {measured}?", cell, text=True)
 
 
 # Notes under tables of scores.

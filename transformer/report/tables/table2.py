@@ -33,16 +33,17 @@ def table2(
     compared = bool(frame.filter(regex="_difference$").notna().any(axis=None))
     tasks = list(runs["task"].unique())
     columns = _columns_of(tasks, compared)
-    sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
-    tokens = int(trainings["target_tokens"].max())
-    flops = cells.note("table2", "flops", sustained=sustained, tokens=tokens, sentence=SENTENCE)
-    details = [cells.note("table2", "detail"), lay_out(frame, columns, detail=True), flops]
-    notes: list[Note] = details if len(runs) else []
+    notes: list[Note] = []
+    if len(runs):
+        sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
+        tokens = int(trainings["target_tokens"].max())
+        notes += [cells.note("table2", "detail"), lay_out(frame, columns, detail=True)]
+        notes.append(cells.note("table2", "flops", sustained=sustained, tokens=tokens, sentence=SENTENCE))
     notes += [f"{row.model}, {row.by}: {row.note}." for row in frame.dropna(subset="note").itertuples()]
     notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
-    other = "" if set(runs["language"]) <= {"de", "fr"} else cells.note("table2", "other")
-    ladder = cells.note("table2", "ladder") + other
-    notes += [ladder, cells.ladder(runs), *cells.provenance(runs)] if len(runs) else []
+    if len(runs):
+        other = "" if set(runs["language"]) <= {"de", "fr"} else cells.note("table2", "other")
+        notes += [cells.note("table2", "ladder") + other, cells.ladder(runs), *cells.provenance(runs)]
     scores = [
         cells.score_row(f"{row['model']}, {task.upper()} BLEU", row, "bleu", f"{task}_")
         for row in frame[frame["by"] == "ours"].to_dict("records")
@@ -151,8 +152,8 @@ def training(
     order = {name.rpartition("/")[0]: place for place, name in enumerate(expected)}
     places = (frame["task"] + "/" + frame["experiment"]).map(order).dropna()
     frame = frame.loc[places.sort_values(kind="stable").index, [*_KEYS, *_STATED, "machine", "runs"]]
-    detail, how = cells.fixed("training.detail", "training.how")
-    notes = [detail, lay_out(frame, _STATED_COLUMNS, detail=True), how, *cells.gaps(expected, runs)]
+    notes = [cells.note("training", "detail"), lay_out(frame, _STATED_COLUMNS, detail=True)]
+    notes += [cells.note("training", "how"), *cells.gaps(expected, runs)]
     return cells.captioned("training", lay_out(frame, _STATED_COLUMNS), notes), frame
 
 
@@ -168,10 +169,9 @@ def _measure(run: Trained, learned: dict[str, int], subwords: int) -> dict[str, 
     return numbers | {key: run[key] for key in ("task", "experiment")} | {"name": run_name(run), "machine": machine}
 
 
-def _number(row: dict[str, Any], name: str) -> str | Cell:
-    number = row[name]
-    text = " / ".join(_STATED[name][1].format(float(one)) for one in str(number).split(" / "))
-    return "–" if pd.isna(number) else cells.ours(text, row["runs"])
+def _stated(row: dict[str, Any], name: str) -> str | Cell:
+    text = " / ".join(_STATED[name][1].format(float(one)) for one in str(row[name]).split(" / "))
+    return "–" if pd.isna(row[name]) else cells.ours(text, row["runs"])
 
 
 _KEYS = {"task": "Task", "experiment": "Model", "by": "From"}
@@ -189,6 +189,6 @@ _STATED = {  # heading, format, and whether in the second grid
 }
 _STATED_COLUMNS = [Column(heading, key, key=True) for key, heading in _KEYS.items()]
 _STATED_COLUMNS += [
-    Column(heading, partial(_number, name=name), detail=detail) for name, (heading, _, detail) in _STATED.items()
+    Column(heading, partial(_stated, name=name), detail=detail) for name, (heading, _, detail) in _STATED.items()
 ]
 _STATED_COLUMNS += [Column("Machine", "machine", detail=True, text=True, format="{}")]

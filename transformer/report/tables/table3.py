@@ -15,7 +15,7 @@ from transformer.report.tables.render import Cell, Column, Table, lay_out
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 _AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 TEST = "test_"  # begins the columns of the second measurement
-_SLIGHT = 0.1  # BLEU, the last digit that the paper prints
+_LEAST = 0.1  # BLEU, the last digit that the paper prints
 
 
 def table3(
@@ -60,20 +60,13 @@ def _against_base(prefix: str) -> Column:
     return Column(f"− base, {_MEASUREMENTS[prefix]}", cell)
 
 
-def _verdict(prefix: str) -> Column:
-    def cell(row: dict) -> Cell:
-        return cells.ours(cells.said(row[f"{prefix}here"], row["here"], row[f"{TEST}here"]), row[f"{prefix}pair"])
-
-    return Column(f"Seen on {_MEASUREMENTS[prefix]}?", cell, text=True)
-
-
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p")
 _MEASUREMENTS = {"": "dev", TEST: "test"}
 _COLUMNS = [
     Column("Experiment", "experiment", key=True),
-    _verdict(""),
+    cells.verdict_column("dev", "here", f"{TEST}here", "pair"),
     _against_base(""),
-    _verdict(TEST),
+    cells.verdict_column("test", f"{TEST}here", "here", f"{TEST}pair"),
     _against_base(TEST),
     Column("− base, paper", lambda row: cells.difference_text(row["papers"], 1)),
     Column("Changed here", "values", text=True),
@@ -103,12 +96,12 @@ def _findings(frame: pd.DataFrame) -> str:
     kinds |= {f"{kind}_once": {*said, significance.OPEN} for kind, said in kinds.items()}
     named = {kind: list(both.index[[said == alone for said in both]]) for kind, alone in kinds.items()}
     named["open"] = [name for name in both.index if not any(name in names for names in named.values())]
-    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == _SLIGHT])
+    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == _LEAST])
     corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
     named["weak"] = list(corrected.index[(corrected >= significance.LEVEL).any(axis=1)])
     texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
     told = dict.fromkeys(named, "0") | texts
-    return cells.note("table3", "findings", all=len(both), least=_SLIGHT, **told) if len(both) else ""
+    return cells.note("table3", "findings", all=len(both), least=_LEAST, **told) if len(both) else ""
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
@@ -152,6 +145,6 @@ def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
         size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
         expected = ("higher" if papers[experiment] > 0 else "lower") if size > 0 else ""
         here = significance.verdict(expected, each, min(size, significance.MARGIN))
-        rows[experiment] = (each.value, each.low, each.high, each.p, here, " ".join(each.runs))
+        rows[experiment] = (each.value, each.low, each.high, each.p, here, each.runs)
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "here", "pair"])
     return frame.assign(p_holm=significance.holm(frame["p"]))

@@ -5,7 +5,7 @@ those of Table 3. The table names what was not run.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -19,12 +19,14 @@ from transformer.evaluation.bleu import measure, paper_reference, paper_tokens, 
 from transformer.evaluation.scores import read_scores
 from transformer.evaluation.significance import bleu_draws
 from transformer.report.tables import cells
-from transformer.report.tables.render import Cell, Column, Table, lay_out
+from transformer.report.tables.render import Column, Table, lay_out
 from transformer.report.tables.table2 import read_systems
 from transformer.report.tables.table3 import read_last
 from transformer.storage.checksums import require_scored
 from transformer.storage.files import InputError, read_lines, read_pairs
 from transformer.storage.records import read_translated
+
+_NOT_RUN = "not run at this scale"
 
 
 @dataclass(frozen=True)
@@ -35,21 +37,17 @@ class _Configured:
     hypotheses: list[list[str]]  # of each run
     references: list[str]
 
-    @property
-    def bleu(self) -> list[float]:
-        return list(self.runs["bleu"])
-
-    def row(self, kind: str, choice: str, scores: list[float], p: float = math.nan) -> dict:
+    def row(self, kind: str, choice: str, scores: Sequence[float], p: float = math.nan) -> dict:
         """Make the row of one choice, from its scores for each run; without scores it was not run."""
-        return _choice_row(kind, choice, scores, self.bleu, p, list(self.runs["name"]))
+        return _choice_row(kind, choice, scores, self.runs["bleu"], p, self.runs["name"])
 
 
 def _choice_row(
-    kind: str, choice: str, scores: list[float], against: list[float], p: float = math.nan, runs: Iterable[str] = ()
+    kind: str, choice: str, scores: Sequence[float], against: Sequence[float], p: float, runs: Iterable[str]
 ) -> dict:
-    bleu, other = (fmean(values) if values else math.nan for values in (scores, against))
+    bleu, other = (fmean(values) if len(values) else math.nan for values in (scores, against))
     values = {"kind": kind, "choice": choice, "bleu": bleu, "difference": bleu - other, "p": p}
-    return values | {"runs": " ".join(runs) if scores else ""}
+    return values | {"runs": " ".join(runs) if len(scores) else ""}
 
 
 def why(
@@ -82,10 +80,16 @@ def why(
     if len(runs):
         base = _configured(runs, score, hyp, ref)
         averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
-        rows += [base.row("configured", "as configured", base.bleu), *_of_own_text(base, score, vocabulary, experiment)]
+        rows += [base.row("configured", "as configured", runs["bleu"])]
+        rows += _of_own_text(base, score, vocabulary, experiment)
         rows.append(_of_translations(base, "averaging", averaged, _read_all(last, ref)))
-        rows += _of_searches(base, searches, {name: _read_all(translations[name], ref) for name in searches})
-        rows += _of_seeds(base)
+        decoding = runs["decoding"].iloc[0]
+        for search, changes in searches.items():
+            choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
+            rows.append(_of_translations(base, "decoding", choice, _read_all(translations[search], ref)))
+        ends = {"lowest": runs["bleu"].min(), "highest": runs["bleu"].max()} if len(runs) > 1 else {}
+        rows += [base.row("training", f"the {end} of {len(runs)} seeds", [bleu]) for end, bleu in ends.items()]
+        rows += [] if ends else [base.row("training", "another seed", [])]
     rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
@@ -100,15 +104,10 @@ def why(
     return cells.captioned("why", lay_out(frame, _CHOICE_COLUMNS), notes, **told), frame
 
 
-def _bleu_cell(row: dict) -> Cell:
-    text = cells.mean_text(row["bleu"], math.nan, 2) or "not run at this scale"
-    return cells.ours(text, row["runs"])
-
-
 _CHOICE_COLUMNS = [
     Column("Kind", "kind", key=True),
     Column("Choice", "choice", key=True),
-    Column("BLEU", _bleu_cell),
+    Column("BLEU", lambda row: cells.ours(cells.mean_text(row["bleu"], math.nan, 2) or _NOT_RUN, row["runs"])),
     Column("Difference", lambda row: cells.ours(cells.difference_text(row["difference"], 2), row["runs"])),
     Column("p", lambda row: cells.ours(cells.p_text(row["p"]), row["runs"])),
 ]
@@ -124,21 +123,6 @@ def _configured(runs: pd.DataFrame, score: list[str], hyp: list[str], ref: str) 
     return base
 
 
-def _of_searches(base: _Configured, searches: dict[str, dict], translations: dict[str, list[list[str]]]) -> list[dict]:
-    decoding, rows = base.runs["decoding"].iloc[0], []
-    for search, changes in searches.items():
-        choice = "; ".join(f"{key} {value}, not {decoding[key]}" for key, value in changes.items())
-        rows.append(_of_translations(base, "decoding", choice, translations[search]))
-    return rows
-
-
-def _of_seeds(base: _Configured) -> list[dict]:
-    if len(base.runs) == 1:
-        return [base.row("training", "another seed", [])]
-    ends = {"lowest": min(base.bleu), "highest": max(base.bleu)}
-    return [base.row("training", f"the {end} of {len(base.runs)} seeds", [bleu]) for end, bleu in ends.items()]
-
-
 def _read_all(paths: list[str], reference: str) -> list[list[str]]:
     return [[line for line, _ in read_pairs(path, reference)] for path in paths]
 
@@ -147,11 +131,9 @@ def _of_other_system(path: str | Path) -> list[dict]:
     """List the first system's rows of scoring in the CSV of benchmarks/measures.py, the paper's metric first."""
     table = cells.read_printed(path)
     first = table[(table["system"] == table["system"].iloc[0]) & (table["kind"] != "ours")]
-    values = list(first["value"].astype(float))
-    kind = f"scoring of {first['system'].iloc[0]}"
-    return [
-        _choice_row(kind, choice, [value], values[:1]) for choice, value in zip(first["choice"], values, strict=True)
-    ]
+    kind, values = f"scoring of {first['system'].iloc[0]}", first["value"].astype(float)
+    choices = zip(first["choice"], values, strict=True)
+    return [_choice_row(kind, choice, [value], values[:1], math.nan, ()) for choice, value in choices]
 
 
 def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], experiment: list[str]) -> list[dict]:
@@ -173,12 +155,9 @@ def _of_subwords(base: _Configured, vocabulary: str, experiment: str) -> list[fl
     for hypotheses in base.hypotheses:
         sides = ([tokenizer.tokenize(line) for line in side] for side in (hypotheses, base.references))
         ids = (subwords.encode(side) for side in sides)
-        scores.append(_of_words(*([" ".join(map(str, line[:-1])) for line in side] for side in ids)))
+        lines = ([" ".join(map(str, line[:-1])) for line in side] for side in ids)
+        scores.append(measure(token_bleu(), *lines)["score"])
     return scores
-
-
-def _of_words(hypotheses: list[str], references: list[str]) -> float:
-    return measure(token_bleu(), hypotheses, references)["score"]
 
 
 def _of_translations(base: _Configured, kind: str, choice: str, translations: list[list[str]]) -> dict:
@@ -188,15 +167,14 @@ def _of_translations(base: _Configured, kind: str, choice: str, translations: li
     language = base.runs["language"].iloc[0]
     reference = paper_reference(base.references, language)
     words = [paper_tokens(translation, language) for translation in translations]
-    scores = [_of_words(side, reference) for side in words]
+    scores = [measure(token_bleu(), side, reference)["score"] for side in words]
     other = base.runs[["name"]].assign(bleu=scores, draws=[bleu_draws(side, reference) for side in words])
     return base.row(kind, choice, scores, cells.paired(other, base.runs).p)
 
 
 def _of_training(runs: pd.DataFrame, experiments: list[str]) -> list[dict]:
-    base, rows = list(runs.loc[runs["experiment"] == "base", "bleu"]), []
+    base, rows = runs.loc[runs["experiment"] == "base", "bleu"], []
     for experiment in experiments:
         same, against = runs[runs["experiment"] == experiment], base if experiment != "base" else []
-        choice = f"{experiment} of Table 3"
-        rows.append(_choice_row("training", choice, list(same["bleu"]), against, runs=same["name"]))
+        rows.append(_choice_row("training", f"{experiment} of Table 3", same["bleu"], against, math.nan, same["name"]))
     return rows
