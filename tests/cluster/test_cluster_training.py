@@ -161,16 +161,6 @@ def test_preempted(begin, cluster, weights, partition):
     assert workflow.job() == job
 
 
-def test_node_taken_down(begin, weights):
-    """The job is started again where there is room."""
-    workflow = begin()
-    job = workflow.saved()
-    node = workflow.state(job).split()[-1]
-    workflow.control("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
-    workflow.ends_well(weights())
-    assert workflow.job() == job
-
-
 def test_snakemake_killed(begin, project, weights):
     """Its job lives on. Started again, it submits another, which waits for the first to end, and trains nothing."""
     workflow = begin()

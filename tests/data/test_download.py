@@ -3,14 +3,9 @@
 import gzip
 import hashlib
 import json
-import os
 import random
 import re
 import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 from support.commands import do, error
@@ -108,6 +103,7 @@ FETCHED = {  # what is there, each address's answers, and the requests
         {"/a": [serve(DATA, 1000), status(404)], "/b": [part]},
         ["/a", "/a bytes=1000-", "/b bytes=1000-"],
     ),
+    "what a killed process left is resumed": (BEGUN, {"/a": [part]}, ["/a bytes=1000-"]),
     "without ranges": (b"", {"/a": [serve(DATA, 1000), without_ranges(DATA)]}, ["/a", "/a bytes=1000-"]),
     "416": (BEGUN, {"/a": [status(416), part]}, ["/a bytes=1000-", "/a"]),
     "of unknown length": (b"", {"/a": [chunked(BEGUN, DATA[1000:], b"")]}, ["/a"]),
@@ -167,22 +163,6 @@ def test_every_address_is_named_with_its_reason(server, fail):
     message = fail(*reasons)
     for url, reason in reasons.items():
         assert re.search(rf"{re.escape(url)}: {reason}", message)
-
-
-def test_a_killed_process_goes_on_where_it_was(server, arguments, output):
-    server.script["/a"] = [half(DATA), part]
-    command = [sys.executable, "-m", "transformer", *arguments("/a")]
-    where = {"cwd": Path(__file__).parents[2], "env": os.environ | {"no_proxy": "*"}}
-    with subprocess.Popen(command, **where) as process:
-        while not download._length(part_of(output)):
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.kill()
-    assert not output.exists()
-    got = part_of(output).stat().st_size
-    subprocess.run(command, check=True, **where)
-    assert output.read_bytes() == DATA
-    assert server.requests == [("/a", None), ("/a", f"bytes={got}-")]
 
 
 @pytest.fixture

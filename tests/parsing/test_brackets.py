@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -17,7 +16,7 @@ from transformer.parsing.brackets import (
     read_gold_and_test,
     unparsed,
 )
-from transformer.parsing.trees import Close, Leaf, Open, Tree, parse_trees
+from transformer.parsing.trees import Close, Open, Tree, parse_trees
 from transformer.storage.files import InputError
 
 
@@ -204,20 +203,6 @@ def test_counts_are_those_of_sets_of_words(pair):
     assert counts(sentence) == ((ours & theirs).total(), ours.total(), theirs.total())
     crossing = [any(a & b and a - b and b - a for _, a in ours) for _, b in theirs.elements()]
     assert sentence.crossing == sum(crossing)
-
-
-@given(pairs, st.data())
-def test_by_golds_tags_only_words_make_errors(pair, data):
-    """Whatever the tags of test are, the same brackets count; only tagging suffers."""
-    gold, test = ([one for one in side if one not in TRACES] for side in pair)
-    tag = st.sampled_from([tag for tag in TAGS if tag != "-NONE-"])
-    other = [replace(one, tag=data.draw(tag)) if isinstance(one, Leaf) else one for one in test]
-    expected, sentence = compare(gold, test, 1), compare(gold, other, 1, by_gold=True)
-    assert replace(sentence, right_tags=0) == replace(expected, right_tags=0)
-    assert sentence.right_tags <= expected.right_tags
-
-
-TRACES = [Leaf("-NONE-", str(number)) for number in range(9)]
 
 
 @pytest.mark.parametrize(

@@ -42,18 +42,6 @@ def test_replaces(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-def write_half(path):
-    with replacing(path) as file:
-        file.write("half")
-        raise KeyboardInterrupt
-
-
-def test_an_interrupted_writer_leaves_the_old_file(path):
-    with pytest.raises(KeyboardInterrupt):
-        write_half(path)
-    assert_untouched(path)
-
-
 @contextmanager
 def full_disk():
     """Let the system refuse what goes beyond 4 KiB in a file, as a full disk does: part is written, then OSError."""
@@ -122,13 +110,6 @@ def test_only_a_line_feed_ends_a_line(write):
     assert list(read_lines(write("a\r\nb\r\r\n\r\nc"))) == ["a", "b\r", "", "c"]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
-def test_every_text_survives(tmp_path_factory, lines):
-    path = tmp_path_factory.mktemp("text") / "text"
-    path.write_bytes(b"".join(line.encode() + b"\r\n" for line in lines))
-    assert list(read_lines(path)) == lines
-
-
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"caf\xe9"])
 def test_what_is_not_utf8_is_named_with_its_line(write, bad):
     path = write(b"one\ntwo\n" + bad + b"\nfour\n")
@@ -166,10 +147,6 @@ def test_what_comes_before_a_bad_line_is_not_lost(write):
     assert [next(lists), next(lists)] == [["one", "two"], ["three"]]
     with pytest.raises(InputError, match="line 4"):
         next(lists)
-
-
-def test_pairs_side_by_side(write):
-    assert list(read_pairs(write("a\nb\n", "en"), write("x\n\n", "de"))) == [("a", "x"), ("b", "")]
 
 
 @pytest.mark.parametrize(("source", "target"), [(2, 5), (5, 2), (0, 3), (3, 0), (0, 0)])
