@@ -64,7 +64,6 @@ class Workflow:
         return self.output.read_text()
 
     def job(self) -> str:
-        """Return the number of the newest job."""
         until(lambda: re.search(r"SLURM jobid (\d+)", self.log()) or self.process.poll() is not None, "a job", 60)
         return re.findall(r"SLURM jobid (\d+)", self.log())[-1]
 

@@ -24,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch) -> Path:
-    """Return the working folder, which has what doctor reads."""
     for name in ("config.yaml", "requirements.lock", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)

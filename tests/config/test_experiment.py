@@ -50,7 +50,6 @@ def file(tmp_path, experiment) -> Path:
 
 
 def edit(file: Path, path: Iterable[str], change: dict) -> None:
-    """Change the mapping at `path` of a YAML file."""
     data = mapping = yaml.safe_load(file.read_text("utf-8"))
     for key in path:
         mapping = mapping[key]
@@ -100,7 +99,6 @@ OTHER |= {"max_length": 9, "patience": 9}
 
 
 def other(key, value):
-    """A value of the same type that differs."""
     if key in OTHER:
         return OTHER[key]
     if isinstance(value, float):

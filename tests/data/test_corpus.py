@@ -29,7 +29,6 @@ def write_text(path, lines):  # not support.toy's: workers, which import this mo
 
 
 def sides(folder, name, pairs):
-    """Write the two files of a parallel corpus."""
     columns = zip(LANGUAGES, zip(*pairs, strict=True), strict=True)
     return tuple(write_text(folder / f"{name}.{language}", lines) for language, lines in columns)
 
@@ -72,7 +71,6 @@ def test_an_error_ends_all_processes(task, message):
 
 
 def tokenized(folder, corpora, preparation, clean, processes=1):
-    """Tokenise; return (counts, source lines, target lines)."""
     outputs = (folder / "train.source.tok", folder / "train.target.tok")
     counts = write_tokenized(corpora, outputs, LANGUAGES, preparation, clean, processes)
     return counts, *map(read, outputs)

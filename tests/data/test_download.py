@@ -48,7 +48,6 @@ def part_of(output):
 
 @pytest.fixture
 def arguments(server, output):
-    """Return the words of a command that fetches from the server's paths, or other addresses."""
 
     def arguments(*urls, options=(), sums=SUMS):
         urls = [server.address + url if url.startswith("/") else url for url in urls]
@@ -59,7 +58,6 @@ def arguments(server, output):
 
 @pytest.fixture
 def succeed(arguments, output):
-    """Fetch; check the file and that nothing else is left."""
 
     def succeed(*urls, expected=DATA, **changes):
         do(*arguments(*urls, **changes))
@@ -71,7 +69,6 @@ def succeed(arguments, output):
 
 @pytest.fixture
 def fail(arguments, output):
-    """Return the error's text, after checking that there is no output."""
 
     def fail(*urls, **changes):
         message = error(*arguments(*urls, **changes))
@@ -184,7 +181,6 @@ def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
     ids=["wrong", "missing"],
 )
 def test_a_mirror_without_the_bytes(server, mirror, fail, content, problem):
-    """Nothing is asked of the network."""
     server.script["/a"] = [part]
     file = mirror / "www.example.org/wmt/corpus.tgz"
     if content is not None:

@@ -206,7 +206,6 @@ def counter(place):
 
 
 def longest(place) -> int:
-    """Return the tokens of the longest training sentence, from the text."""
     return max(map(counter(place), (place / "data" / "train.source.tok").read_text().splitlines()))
 
 

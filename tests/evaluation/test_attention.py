@@ -67,7 +67,6 @@ def test_too_long_a_sentence_is_refused():
 
 @pytest.fixture
 def run(tmp_path):
-    """Return the folder of a run whose weights are random."""
     folder = make_run(tmp_path / "run", make_experiment())
     make_vocabulary(folder / "vocabulary.model")
     torch.manual_seed(5)

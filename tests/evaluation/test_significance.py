@@ -31,7 +31,6 @@ def with_errors(numbers, error: str = "x") -> list[str]:
 
 
 def compared(base: list[str], system: list[str]) -> float:
-    """Return `_p_value` of the difference of two systems on REFERENCES."""
     one, two = (bleu(side, REFERENCES) for side in (base, system))
     return _p_value(two - one, np.subtract(bleu_draws(system, REFERENCES), bleu_draws(base, REFERENCES)))
 

@@ -115,9 +115,6 @@ LAUNCH = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127
     [
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE: expected a number from 1 .*, found two"),
         ({"RANK": None}, "RANK: expected a number from 0 to 1, .*, found nothing"),
-        ({"RANK": "2"}, "RANK: expected a number from 0 to 1, .*, found 2"),
-        ({"LOCAL_RANK": "-1"}, "LOCAL_RANK: expected a number from 0 to 1, .*, found -1"),
-        ({"MASTER_PORT": "65536"}, "MASTER_PORT: expected a number from 1 to 65535, .*, found 65536"),
         ({"MASTER_ADDR": "a..b"}, r"MASTER_ADDR: expected rank 0's machine, found a\.\.b: "),
     ],
 )

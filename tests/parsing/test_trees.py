@@ -114,7 +114,6 @@ sentences = st.lists(st.sampled_from(["the", "cat", "(", ")", "."]), min_size=1,
 
 
 def mended(written: str, sentence: str) -> tuple[str, str | None]:
-    """Return the tree of these symbols over these words, both with spaces between them, and its faults."""
     tree, faults = decode(written.split(), sentence.split())
     return bracketed(tree), faults
 

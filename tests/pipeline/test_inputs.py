@@ -9,7 +9,6 @@ import pytest
 from msgspec import to_builtins
 
 from transformer.config import settings
-from transformer.layout import Run
 from transformer.pipeline.inputs import Inputs, untracked
 from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
 from transformer.pipeline.scale import Pipeline
@@ -69,16 +68,9 @@ def test_weights_and_search_of_translations():
     assert tiny == to_builtins(ask.config.decoding) | {"beam": 5, "alpha": 1.33}
 
 
-def test_text_is_prepared_as_scale_and_task_say():
-    """At paper scale as the authors did: no punctuation is normalised; English-French has about 36 million pairs."""
+def test_a_vocabulary_has_the_size_and_the_longest_subword_of_its_scale():
     ask = asked()
-    common = to_builtins(ask.config.preparation)
-    own = {"normalize_punctuation": False, "max_piece_length": 512}
-    assert ask.preparation(wildcards()) == common | own
-    french = ask.preparation(wildcards(task="en-fr"))
-    assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
-    assert ask.preparation(wildcards(task="supervised"))["max_words"] == common["max_words"]
-    sentences = common["vocabulary_sentences"]
+    sentences = ask.config.preparation.vocabulary_sentences
     assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000, "sentences": sentences, "longest": 512}
     assert ask.vocabulary_options(wildcards(scale="demo"))["longest"] is None
 
@@ -97,20 +89,6 @@ def test_every_run_of_a_table_is_trained_once():
     runs = pipeline.all_runs()
     assert len(runs) == len(set(runs)) == 40
     assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
-
-
-def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
-    """What is there has an absolute path, which no rule makes; what is not is expected all the same."""
-    config = settings.read([], ["partial=true"])
-    monkeypatch.chdir(tmp_path)
-    pipeline = Pipeline(config)
-    run = Run(tmp_path / "results/demo/runs/en-de/base/1")
-    run.folder.mkdir(parents=True)
-    run.scores("test").touch()
-    files, params = TABLES["table2"].files(pipeline), TABLES["table2"].params(pipeline)
-    assert files["score"] == [run.scores("test")]
-    assert params["expected"] == [*(f"en-de/base/{n}" for n in (1, 2, 3)), "en-de/big/1", "en-fr/base/1", "en-fr/big/1"]
-    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,12 @@ OLD = "old\n"
 
 @pytest.fixture
 def path(tmp_path):
-    """A file that holds OLD, alone in its folder."""
     path = tmp_path / "name.txt"
     path.write_text(OLD)
     return path
 
 
 def assert_untouched(path):
-    """The old file is there and nothing else."""
     assert path.read_text() == OLD
     assert os.listdir(path.parent) == [path.name]
 
