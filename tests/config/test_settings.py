@@ -220,11 +220,9 @@ scales:
     base: {steps: 9000}
     rows: [base, N-2]
     experiments: {big: {P_drop: 0.3}}
-  shorter: {like: short, label: shorter, seeds: [7], tasks: {cs: TASK}}
-""".replace(
-    "TASK",
-    "{source: en, target: cs, train: [mine-train], dev: mine-dev, test: mine-dev, vocabulary: 40, embedding_rows: 40}",
-)
+  shorter: {like: short, label: shorter, seeds: [7], tasks: {cs: {source: en, target: cs, train: [mine-train],
+    dev: mine-dev, test: mine-dev, vocabulary: 40, embedding_rows: 40}}}
+"""
 
 
 def test_a_scale_takes_what_it_does_not_say_from_another(folder):

@@ -46,14 +46,6 @@ def test_words_of_the_alphabet_survive(vocabulary, sentence):
     assert not {PAD, UNK} & set(ids)
 
 
-def test_the_text_is_taken_as_it_is(vocabulary):
-    """NFKC, SentencePiece's default, would turn the three characters into fi, 2 and K."""
-    line = "\ufb01le \uff12nd \uff2böln"
-    assert vocabulary.decode(vocabulary.encode([line])) == [line]
-    assert UNK not in vocabulary.encode([line])[0]
-    assert UNK in vocabulary.encode(["字"])[0]
-
-
 @pytest.mark.parametrize(("longest", "pieces"), [(None, 4), (64, 1)])
 def test_a_long_word_is_one_subword_if_subwords_may_be_so_long(text, longest, pieces):
     word, longer, model = "tree" * 9, text.with_name("longer"), text.with_name("model-of-longer")

@@ -14,7 +14,6 @@ from transformer.parsing.brackets import (
     compare,
     evalb_summary,
     read_gold_and_test,
-    unparsed,
 )
 from transformer.parsing.trees import Close, Open, Tree, parse_trees
 from transformer.storage.files import InputError
@@ -147,15 +146,6 @@ def test_nothing_found():
     score = evalb_summary([counted("(S NN)", "(TOP NN)")])
     assert (score["recall"], score["precision"], score["f1"]) == (0, None, 0)
     assert set(list(evalb_summary([]).values())[4:]) == {None}
-
-
-def test_unparsed():
-    """Two sentences of 3 brackets, all right; without one of them recall is 3 of 6, and precision still 100."""
-    sentence = counted("(S (NP NN) (VP VB))", "(S (NP NN) (VP VB))")
-    score = evalb_summary([sentence, unparsed(sentence)])
-    assert (score["recall"], score["precision"], score["tagging"]) == (50, 100, 50)
-    error = counted("(S NN)", "(S NN NN)")
-    assert unparsed(error) == error
 
 
 LABELS = ["S", "NP", "NP-SBJ", "PP=2", "ADVP", "PRT", "TOP"]

@@ -84,13 +84,6 @@ def test_beam_and_alpha_are_tried_where_the_scale_names_some():
     assert options[4:] == ["--beams", 1, 4, 20, "--alphas", 0.0, 0.3, 0.6, 0.9, 1.2]
 
 
-def test_every_run_of_a_table_is_trained_once():
-    pipeline = Pipeline(settings.read([], ["scale=multi30k"]))
-    runs = pipeline.all_runs()
-    assert len(runs) == len(set(runs)) == 40
-    assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
-
-
 @pytest.mark.parametrize(
     ("base", "figure", "why"),
     [
