@@ -1,8 +1,4 @@
-"""The speed of translation, beside CTranslate2 and Hugging Face's Transformers with the same weights.
-
-Each system is in a process of its own, because libraries that share one disturb each other's threads. Every system
-translates a chunk before any goes on to the next; only one works at a time.
-"""
+"""The speed of translation, beside CTranslate2 and Hugging Face's Transformers with the same weights."""
 
 import json
 import os
@@ -37,8 +33,6 @@ from transformer.translation.translator import by_length, search
 TOKENS = "tokens"  # the batch size that is the run's own
 ANY = 10**9  # tokens: all sentences of a call are one batch
 Ids = list[list[int]]
-
-
 # From sentences, ids with EOS, the beam and the most padded tokens of a batch, to ids without EOS.
 System = Callable[[Ids, int, int], Ids]
 
@@ -144,7 +138,7 @@ def translate(*arguments: Any) -> tuple[float, Ids]:
 
 
 def apart(name: str, stack: ExitStack, *work: Any) -> Callable[..., tuple[float, Ids]]:
-    """Open a system in a process of its own; return its `translate`."""
+    """Open a system in a process of its own, which disturbs no other's threads; return its `translate`."""
     pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
     pool.submit(start, name, *work).result()
     return lambda *sentences: pool.submit(translate, *sentences).result()
@@ -216,10 +210,7 @@ def measured(
 
 
 def numbers(name: str, taken: dict, greedy: dict, references: Ids, vocabulary: Subwords) -> dict[str, float]:
-    """Return a system's speed by batch size, its best time over the first system's, and its quality.
-
-    Quality is BLEU on tokens, and the shares of sentences that equal the first system's word for word.
-    """
+    """Return a system's speed by batch size, and its best time, BLEU and words beside the first system's."""
     first = next(iter(greedy))
     fastest = {each: min(of_size[each].seconds for of_size in taken.values()) for each in (name, first)}
     outputs = [ids for _, ids in sorted(taken[TOKENS][name].outputs.items())]

@@ -1,7 +1,6 @@
 """The first ten minutes on a GPU: does it compute like the processor, does it resume after a kill, how fast is it?
 
-Each check is a process of its own with a time limit. If it fails, the others still run. On a processor the checks run
-with small models, and measure nothing.
+On a processor the checks run with small models, and measure nothing.
 """
 
 import itertools
@@ -28,9 +27,8 @@ from torch import Tensor
 
 from benchmarks import train
 from benchmarks.results import FOLDER, LeftOut, timed
-from benchmarks.workload import Workload, of_paper, of_run, random_text
-from transformer.config.experiment import EOS, Decoding, load
-from transformer.data.corpus import TokenArray
+from benchmarks.workload import Workload, of_paper, of_run, random_side, random_text
+from transformer.config.experiment import Decoding, load
 from transformer.device import best_device
 from transformer.layout import Data, Run
 from transformer.model.transformer import Transformer
@@ -64,7 +62,8 @@ def kernels() -> dict:
     torch.manual_seed(1)
     model, found = Transformer(config), {}
     for name, lengths in LENGTHS.items():
-        text = ParallelText(side(lengths, config.output_rows), side(lengths[::-1], config.output_rows))
+        random = np.random.default_rng(len(lengths))
+        text = ParallelText(*(random_side(random, side, config.output_rows) for side in (lengths, lengths[::-1])))
         expected = step_of(model.to(CPU), text, batch_losses, torch.float32)
         forms = {"float32": (batch_losses, torch.float32), "bfloat16": (batch_losses, torch.bfloat16)}
         if model.fits_blocks(device, torch.bfloat16):
@@ -76,14 +75,6 @@ def kernels() -> dict:
             if not (apart <= NEAR[arguments[1]] and errors["loss"] <= NEAR[arguments[1]] / 10):
                 raise Failed(f"{name}, {form}: {errors}, apart from float32 on the processor")
     return found
-
-
-def side(lengths: list[int], rows: int) -> TokenArray:
-    """Draw sentences of these lengths, EOS included."""
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    ids = np.random.default_rng(len(lengths)).integers(EOS + 1, rows, offsets[-1])
-    ids[offsets[1:] - 1] = EOS
-    return TokenArray(ids.astype(np.uint16), offsets)
 
 
 def step_of(model: Transformer, text: ParallelText, compute, dtype: torch.dtype, capacity=None) -> tuple[float, Tensor]:

@@ -1,8 +1,4 @@
-"""The training loops that the benchmark compares: this project's, a plain one around torch.nn.Transformer, JoeyNMT's.
-
-They take turns in one thread of one process: each halts before every step, so that whatever else the machine does slows
-all of them alike. Each system has a `loop`, and the `dtype` of its matrix products.
-"""
+"""The training loops that take turns: each system has a `loop`, and the `dtype` of its matrix products."""
 
 import logging
 import math
@@ -146,11 +142,7 @@ def copy_attention(theirs: nn.MultiheadAttention, mine: SelfAttention | CrossAtt
 
 
 class Plain:
-    """The loop that a person writes around nn.Transformer: padded batches, PyTorch's own loss and Adam.
-
-    It has this project's batches, first weights, learning rate and places of dropout, so that its loss falls like this
-    project's, apart from dropout's random draws. Products are float32, on a GPU this project's type, under autocast.
-    """
+    """The loop that a person writes around nn.Transformer: padded batches, PyTorch's own loss and Adam."""
 
     def __init__(self, folder: Path, workload: Workload):
         self.workload, model = workload, workload.experiment.model
@@ -190,8 +182,7 @@ class Plain:
 class Joey:
     """JoeyNMT's own TrainManager, data loader, batching and loss; in float16 on a GPU (its option fp16).
 
-    Its SentencePiece tokeniser does not work with this project's version. So it gets this project's subwords as words,
-    each written as the number of its row, and need not cut text into subwords.
+    Its SentencePiece tokeniser does not work with this project's version, so it reads the rows of subwords as words.
     """
 
     def __init__(self, folder: Path, workload: Workload):

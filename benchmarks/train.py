@@ -1,7 +1,4 @@
-"""The speed of training, beside JoeyNMT and a plain loop around torch.nn.Transformer.
-
-Each system's own training loop runs in this one process, a step of each in turn; bare matrix products run in between.
-"""
+"""The speed of training, beside JoeyNMT and a plain loop around torch.nn.Transformer."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +25,7 @@ IN_A_ROW = 10 if torch.cuda.is_available() else 1
 
 @dataclass
 class Taken:
-    """One system's steps at each turn, and the seconds of each turn."""
+    """One system's steps and seconds at each turn."""
 
     dtype: torch.dtype
     turns: list[list[Step]] = field(default_factory=list)

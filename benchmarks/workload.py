@@ -1,5 +1,6 @@
 """The work of a training: a run of the pipeline with its data, or the paper's models on random sentences."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,16 +75,17 @@ def unending(experiment: Experiment) -> Experiment:
 
 
 def random_text(seed: int, pairs: int, rows: int) -> ParallelText:
-    """Draw sentence pairs with WMT's lengths and Zipf's frequencies of subwords."""
+    """Draw sentence pairs with WMT's lengths."""
     random = np.random.default_rng(seed)
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
     sides = lengths, lengths * np.exp(random.normal(0, SPREAD, pairs))
+    return ParallelText(*(random_side(random, 1 + side.clip(1, LONGEST).astype(int), rows) for side in sides))
+
+
+def random_side(random: np.random.Generator, lengths: Sequence[int], rows: int) -> TokenArray:
+    """Draw sentences of these lengths, EOS included, with Zipf's frequencies of subwords."""
     frequencies = (1 / np.arange(1, rows - UNK)).cumsum()
-
-    def side(lengths: np.ndarray) -> TokenArray:
-        offsets = np.concatenate([[0], np.cumsum(1 + lengths.clip(1, LONGEST).astype(int))])
-        ids = np.searchsorted(frequencies / frequencies[-1], random.random(offsets[-1])) + UNK + 1
-        ids[offsets[1:] - 1] = EOS
-        return TokenArray(ids.astype(np.uint16), offsets)
-
-    return ParallelText(*map(side, sides))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    ids = np.searchsorted(frequencies / frequencies[-1], random.random(offsets[-1])) + UNK + 1
+    ids[offsets[1:] - 1] = EOS
+    return TokenArray(ids.astype(np.uint16), offsets)

@@ -47,7 +47,6 @@ def run(cluster: Cluster, project: Path, *arguments: str) -> list[str]:
 
 
 def leave_out(project: Path, task: str) -> None:
-    """Take a task out of scale `paper`."""
     for name in ("config.yaml", "rehearsal.yaml"):
         config = yaml.safe_load((project / name).read_text("utf-8"))
         del config["scales"]["paper"]["tasks"][task]

@@ -41,7 +41,6 @@ def doctor(cluster: Cluster, project: Path, *options: str, **rules: dict) -> lis
 
 
 def has_line(lines: list[str], pattern: str) -> bool:
-    """Return whether a line begins with the pattern."""
     return any(re.match(pattern, line) for line in lines)
 
 

@@ -24,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch) -> Path:
-    """Return the working folder, which has what doctor reads."""
     for name in ("config.yaml", "requirements.lock", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -155,7 +154,10 @@ def test_a_profile_is_read(tmp_path: Path):
 def test_jobs_are_compared_with_what_sinfo_prints():
     """The most of a partition's nodes counts; the default partition has a star."""
     nodes = "cpu*|1:00:00|8|16000|(null)\ngpu|2-12:30:00|8|16000|gpu:a100:3\ngpu|2-12:30:00|64|900|gpu:h200:8(S:0-1)\n"
+    nodes += "long|infinite|8|900|gpu:a100:3,gpu:h200:1,nvme:2\nshort|9:30|8|900|gpu:2\n"
     partitions = doctor._read_partitions(nodes)
+    assert partitions["long"] == {"minutes": float("inf"), "GPUs": 4, "CPUs": 8, "MB": 900}
+    assert partitions["short"] == {"minutes": 9.5, "GPUs": 2, "CPUs": 8, "MB": 900}
     assert partitions["gpu"] == {"minutes": 3630, "GPUs": 8, "CPUs": 64, "MB": 16000}
     assert partitions[""] == partitions["cpu"] == {"minutes": 60, "GPUs": 0, "CPUs": 8, "MB": 16000}
     job = doctor._Job("gpu", "", (), minutes=3630, GPUs=8, CPUs=64, MB=0)
@@ -163,15 +165,3 @@ def test_jobs_are_compared_with_what_sinfo_prints():
     faults = [doctor._check_job(job._replace(**{key: value}), ["train"], partitions) for key, value in changes.items()]
     assert levels([doctor._check_job(job, ["train"], partitions), *faults]) == ["ok", *["error"] * 5]
     assert faults[1].message == "9 GPUs for a node, the limit is 8"
-
-
-@pytest.mark.parametrize(
-    ("gres", "gpus"),
-    [("gpu:h200:8(S:0-1)", 8), ("gpu:2", 2), ("gpu:a100:3,gpu:h200:1,nvme:2", 4), ("(null)", 0), ("gpu:rtx_6000:1", 1)],
-)
-def test_gpus_as_slurm_writes_them(gres, gpus):
-    assert doctor._count_gpus(gres) == gpus
-
-
-def test_times_as_slurm_writes_them():
-    assert [doctor._read_minutes(limit) for limit in ("infinite", "9:30")] == [float("inf"), 9.5]

@@ -23,7 +23,6 @@ def lines_of(path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Make the folder of an untrained parser."""
     run = tmp_path_factory.mktemp("run") / "1"
     symbols = sorted({symbol for tree in TREES for symbol in encode_tree(read(tree))[1]})
     sizes = {"embedding_rows": 127, "output_rows": SPECIAL + len(symbols)}

@@ -31,7 +31,6 @@ with open(ROOT / "workflow/paper/table3.csv", encoding="utf-8", newline="") as f
 
 @pytest.fixture(autouse=True)
 def project(tmp_path, monkeypatch) -> Path:
-    """Return the working folder: a project's, without a treebank."""
     for name in ("config.yaml", "config", "workflow", "benchmarks"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)

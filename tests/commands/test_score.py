@@ -36,7 +36,6 @@ def run(tmp_path):
 
 @pytest.fixture
 def score(tmp_path, capsys):
-    """Score HYPOTHESES and REFERENCES; return what is printed, and what is written."""
 
     def score(*options, hypotheses: list[str] = HYPOTHESES, references: list[str] = REFERENCES) -> tuple[str, dict]:
         hyp, ref = write_text(tmp_path / "hyp", hypotheses), write_text(tmp_path / "ref", references)
@@ -48,7 +47,6 @@ def score(tmp_path, capsys):
 
 @pytest.fixture
 def evalb(tmp_path, capsys):
-    """Score TEST by GOLD; return what is printed, and what is written."""
 
     def evalb(*options) -> tuple[str, dict]:
         files = ["--gold", write_text(tmp_path / "gold", GOLD), "--test", write_text(tmp_path / "test", TEST)]

@@ -16,20 +16,6 @@ from transformer.model import weights as checkpoints
 from transformer.storage.files import LONGEST_LINE
 
 
-def test_lines_come_as_they_arrive():
-    """Neither a silent writer nor one in the middle of a line holds back the lines before."""
-    reading, writing = os.pipe()
-    with open(reading, "rb") as ours, open(writing, "wb", buffering=0) as theirs:
-        groups = arriving(ours)
-        theirs.write(b"one\n")
-        assert next(groups) == [b"one\n"]
-        theirs.write(b"two\r\n\nfo")
-        assert next(groups) == [b"two\r\n", b"\n"]
-        theirs.write(b"ur")
-        theirs.close()
-        assert list(groups) == [[b"four"]]
-
-
 def test_of_a_line_without_end_only_its_beginning_is_held():
     """It is the last one, which the decoder refuses."""
     reading, writing = os.pipe()
@@ -69,7 +55,7 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
         for line in lines:
             process.stdin.write(line)
             answers.append(process.stdout.readline())
-        process.stdin.write(lines[0] + b"ab " * 2000 + b"\n")
+        process.stdin.write(lines[0] + b"ab " * 2000)  # without a line feed
         process.stdin.close()
         assert process.stdout.read() == answers[0]
         assert b"standard input: line 6: 2001 subwords, at most" in process.stderr.read()

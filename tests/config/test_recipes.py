@@ -46,7 +46,6 @@ def project(monkeypatch) -> None:
 
 
 def of_recipe(recipe: str) -> list[dict]:
-    """Return of each run what CODE has."""
     config, found = settings.read([], ["scale=paper", f"recipe={recipe}"]), []
     for task, experiment in RUNS.values():
         run = ScaleSettings(config, "paper").experiment(RunName(task, experiment, 1))

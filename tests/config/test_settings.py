@@ -94,33 +94,23 @@ FIGURE = f"{DEMO}/figures/figure3"
 PARSER = {"training": "x", "label": "x", "train": ["grammar-train"], "dev": "grammar-dev", "test": "grammar-test"}
 PARSER |= {"vocabulary": 9, "symbols": 9}
 MADE = {"text": ["grammar-text"], "parser": "alone", "sentences": 9, "keep": 1, "repeat": 1}  # silver trees
+SHARED = {"files": {"en": {"path": "./train.en"}, "cs": {"path": "dev.cs"}}}
+LEARNED = "expected a corpus that is not learned from, found"
 
 # What is changed, and the line: the place, what is wrong there, what was found. ... stands for names of config.yaml.
 VALUES = [
     ({"probs": 4}, "unknown key 'probs'; did you mean 'probes'?"),
-    ({"preparation": {"whole_words": True}}, "preparation: unknown key 'whole_words'; did you mean 'tokenizer'?"),
     ({f"{EN_DE}/dev": MISSING}, "scales.demo.tasks.en-de: missing key 'dev'"),
     ({f"{GUM}/size": 9}, "downloads.gum.tar.gz: expected sha256 and size or ..., found size and repacked"),
-    ({f"{BOTH}/silver/text": ["a"]}, f"{BOTH}.silver: expected path or ..., found path and text"),
     ({"report/gpu_hour": "cheap"}, "report.gpu_hour: expected unknown or a number from ..., found 'cheap'"),
     ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: expected each item once, found [1, 1]"),
     ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected an address ..., found 'ftp://a/x'"),
     ({"experiments/parser": {}}, "experiments: expected a name of ..., but not parser, found 'parser'"),
     ({"scales/record": {}}, "scales: expected a name of ..., but not record, found 'record'"),  # is kept in git
     ({"decoding/extra_length": 1024}, "decoding.extra_length: expected a whole number from 0 to 1,023, found 1024"),
-    ({"attention/longest": 1025}, "attention.longest: expected a whole number from 1 to 1,024, found 1025"),
     ({f"{FIGURE}/text": "a " * 201}, f"{FIGURE}.text: expected text of up to 400 characters, found ..."),
-    *(
-        (
-            {f"{FIGURE}/{key}": value},
-            f"scales.demo.figures.figure3: expected '{word}' once in the text, found it {times} times",
-        )
-        for key, value, word, times in (
-            ("from", "quee", "quee", 0),
-            ("to", ["more", "kings", "cat"], "cat", 0),
-            ("text", "It makes what makes it more difficult.", "makes", 2),
-        )
-    ),
+    ({f"{FIGURE}/from": "quee"}, f"{FIGURE}: expected 'quee' once in the text, found it 0 times"),
+    ({f"{FIGURE}/text": "It makes it makes."}, f"{FIGURE}: expected 'makes' once in the text, found it 2 times"),
     (
         {"corpora/mine": {"files": {False: {"path": "a"}, "en": {"path": "b"}}}},
         "corpora.mine.files: ... found False: ...",
@@ -135,49 +125,26 @@ NAMES = [
     ({f"{GERMAN}/download": "x"}, f"{GERMAN}: expected one of downloads (...), found 'x'"),
     ({f"{EN_CS}/target": "de"}, f"{EN_CS}: corpus 'mine-train' has no 'de', only en, cs"),
     ({f"{BOTH}/silver": MADE | {"text": ["gum-train"]}}, f"{BOTH}: corpus 'gum-train' has no 'en', only trees"),
-    (
-        {f"{BOTH}/silver": MADE | {"parser": "both"}},
-        f"{BOTH}.silver.parser: expected one of the tasks without silver (alone), found 'both'",
-    ),
+    ({f"{BOTH}/silver": MADE | {"parser": "both"}}, f"{BOTH}.silver.parser: expected one of ... (alone), found 'both'"),
     ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: 'en-cs' is a task of scale mine already"),
     ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
-    (
-        {"claims/untied": {"tied": False, "positions": "words"}},
-        "scales.demo: en-de: untied: tied: expected true with positions 'words', ..., found false",
-    ),
+    ({"claims/untied/positions": "words"}, "scales.demo: en-de: untied: tied: expected true ..., found false"),
     (
         {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
         "scales.demo: wide-2N: N: expected 4, twice base's, found 6",
     ),
     ({f"{EN_CS}/target": "en"}, f"{EN_CS}.target: expected another language than the source's, found 'en'"),
-    ({f"{EN_CS}/dev": "mine-train"}, f"{EN_CS}.dev: expected a corpus that is not learned from, found 'mine-train'"),
-    (
-        {f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}},
-        f"{BOTH}.elsewhere: expected a corpus that is not learned from, found 'grammar-test'",
-    ),
+    ({f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}}, f"{BOTH}.elsewhere: {LEARNED} 'grammar-test'"),
     # Sentences that are learned from, by another name.
-    *(
-        (changes, f"{place}: expected a corpus that is not learned from, found '{name}', which shares ... '{other}'")
-        for changes, place, name, other in [
-            ({"corpora/grammar-dev/grammar/skip": 19999}, f"{EN_DE}.dev", "grammar-dev", "grammar-train"),
-            ({"corpora/ptb-dev/treebank/sections": [4, 22]}, f"{ALONE}.dev", "ptb-dev", "ptb-train"),
-            (
-                {"corpora/mine-dev": {"files": {"en": {"path": "./train.en"}, "cs": {"path": "dev.cs"}}}},
-                f"{EN_CS}.dev",
-                "mine-dev",
-                "mine-train",
-            ),
-            (
-                {"corpora/multi30k-val/files/en/download": "multi30k-train.en.gz"},
-                "scales.multi30k.tasks.en-de.dev",
-                "multi30k-val",
-                "multi30k-train",
-            ),
-        ]
+    ({"corpora/grammar-dev/grammar/skip": 19999}, f"{EN_DE}.dev: {LEARNED} 'grammar-dev', which ... 'grammar-train'"),
+    ({"corpora/ptb-dev/treebank/sections": [4, 22]}, f"{ALONE}.dev: {LEARNED} 'ptb-dev', which ... 'ptb-train'"),
+    ({"corpora/mine-dev": SHARED}, f"{EN_CS}.dev: {LEARNED} 'mine-dev', which shares ... 'mine-train'"),
+    (
+        {"corpora/multi30k-val/files/en/download": "multi30k-train.en.gz"},
+        f"scales.multi30k.tasks.en-de.dev: {LEARNED} 'multi30k-val', which shares ... 'multi30k-train'",
     ),
     ({f"{DEMO}/rows": ["base", "bog"]}, f"{DEMO}.rows: expected ..., found 'bog'; did you mean 'big'?"),
     ({"experiments/big": MISSING}, "experiments: expected 'big', which a table compares, found none"),
-    ({f"{DEMO}/probes": {"beams": [4, 4]}}, "scales.demo.probes.beams: expected each item once, found [4, 4]"),
     ({f"{BOTH}/silver/path": "trees.test"}, f"{BOTH}.test: expected ..., found 'ptb-test', which ... 'trees.test'"),
     ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected base among them, with which the others are compared"),
     ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8; ... `rows`"),
@@ -214,7 +181,6 @@ def test_claims_that_base_contradicts_or_that_repeat_it_or_another_are_not_train
     [
         ("base: [\n", "not YAML: "),
         ("base: caf\xe9\n", "not YAML: "),
-        ("- 1\n", "expected a mapping, found list"),
         (None, "no such file"),
         ("scale: demo\nscale: paper\n", "not YAML: line 1: expected each key once, found .scale. again"),
     ],
@@ -236,13 +202,8 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
         ("corpora:\n  a.b:\n    files:\n      en.x: {}\n", [], "wrong.yaml, line 4: corpora.a.b.files: expected"),
         ("scales: {demo: {seeds: [1, -1]}}\n", [], "wrong.yaml, line 1: scales.demo.seeds.1: expected"),
         ("base: {N: 0}\n", ["base={N: 1, h: 0}"], "--config: base.h: expected"),
-        ("probs: 1\n", [], "wrong.yaml, line 1: unknown key 'probs'"),
         # What a row has at a scale comes from the row, from base, and from the scale's own of both.
-        (
-            "running: {}\nexperiments:\n  heads-1: {d_k: 20}\n",
-            [],
-            "wrong.yaml, line 3: scales.demo: en-de: heads-1: ",
-        ),
+        ("running: {}\nexperiments:\n  heads-1: {d_k: 20}\n", [], "wrong.yaml, line 3: scales.demo: en-de: heads-1"),
         ("claims:\n  pre-norm:\n    steps: 3\nscales:\n  demo: {rows: [base, pre-norm]}\n", [], "wrong.yaml, line 3: "),
         ("scales:\n  demo:\n    base: {steps: 3}\n", [], "wrong.yaml, line 3: scales.demo: en-de: base: steps: "),
         ("{}\n", ["base={d_k: 20}"], "--config: scales.demo: en-de: base: d_k: 20 cannot be divided by 8"),
@@ -264,11 +225,9 @@ scales:
     base: {steps: 9000}
     rows: [base, N-2]
     experiments: {big: {P_drop: 0.3}}
-  shorter: {like: short, label: shorter, seeds: [7], tasks: {cs: TASK}}
-""".replace(
-    "TASK",
-    "{source: en, target: cs, train: [mine-train], dev: mine-dev, test: mine-dev, vocabulary: 40, embedding_rows: 40}",
-)
+  shorter: {like: short, label: shorter, seeds: [7], tasks: {cs: {source: en, target: cs, train: [mine-train],
+    dev: mine-dev, test: mine-dev, vocabulary: 40, embedding_rows: 40}}}
+"""
 
 
 def test_a_scale_takes_what_it_does_not_say_from_another(folder):

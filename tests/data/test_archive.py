@@ -48,7 +48,6 @@ def output(tmp_path):
 
 @pytest.fixture
 def unpacked(tmp_path, output):
-    """Return the text that is unpacked from a file of this name and content."""
 
     def unpacked(name, content, **options):
         (tmp_path / name).write_bytes(content)

@@ -5,13 +5,11 @@ import multiprocessing
 import os
 import signal
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from transformer.config.experiment import EOS
 from transformer.data import corpus
-from transformer.data.corpus import Subwords, TokenArray, evenly, learn, parallel, write_tokens
+from transformer.data.corpus import evenly, parallel
 from transformer.data.tokenization import write_tokenized
 from transformer.storage.files import InputError
 
@@ -31,7 +29,6 @@ def write_text(path, lines):  # not support.toy's: workers, which import this mo
 
 
 def sides(folder, name, pairs):
-    """Write the two files of a parallel corpus."""
     columns = zip(LANGUAGES, zip(*pairs, strict=True), strict=True)
     return tuple(write_text(folder / f"{name}.{language}", lines) for language, lines in columns)
 
@@ -44,19 +41,6 @@ def test_a_pipe_that_would_be_empty_the_second_time_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="pipe: expected a file, as it is read twice"):
         list(evenly([tmp_path / "pipe"], 5))
-
-
-def test_a_vocabulary_that_is_missing(tmp_path):
-    with pytest.raises(InputError, match="none: cannot be read: No such file"):
-        Subwords(tmp_path / "none")
-
-
-@pytest.mark.parametrize("count", [0, 40])
-@pytest.mark.parametrize("processes", [1, 3])
-def test_order_is_kept(small_chunks, count, processes):
-    chunks = [tuple(range(start, min(start + 3, count))) for start in range(0, count, 3)]
-    assert list(parallel(tuple, range(count), processes)) == chunks
-    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -87,7 +71,6 @@ def test_an_error_ends_all_processes(task, message):
 
 
 def tokenized(folder, corpora, preparation, clean, processes=1):
-    """Tokenise; return (counts, source lines, target lines)."""
     outputs = (folder / "train.source.tok", folder / "train.target.tok")
     counts = write_tokenized(corpora, outputs, LANGUAGES, preparation, clean, processes)
     return counts, *map(read, outputs)
@@ -118,40 +101,3 @@ def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experimen
     with pytest.raises(InputError, match=rf"{files[0]}: no pair of 2 is left after cleaning: 2 with a blank side, 0 "):
         tokenized(tmp_path, [files], experiment.preparation, clean=True)
     assert read(old) == ["old"]
-
-
-@pytest.fixture
-def tokens(tmp_path):
-    return write_text(tmp_path / "text.tok", [source for source, _ in PAIRS] + ["", "It"])
-
-
-@pytest.fixture
-def vocabulary(tmp_path, tokens):
-    learn([tokens], 40, 1000, tmp_path / "vocabulary.model")
-    return tmp_path / "vocabulary.model"
-
-
-@pytest.fixture(params=[1, 2])
-def arrays(request, tmp_path, tokens, vocabulary, small_chunks):
-    """The two files of the text's token array."""
-    files = tmp_path / "text.ids", tmp_path / "text.offsets"
-    write_tokens(tokens, vocabulary, *files, processes=request.param)
-    return files
-
-
-def test_token_arrays_there_and_back(tokens, vocabulary, arrays):
-    array = TokenArray.open(*arrays)
-    assert isinstance(array.ids, np.memmap)
-    assert len(array) == 27
-    assert Subwords(vocabulary).decode([sentence.tolist() for sentence in array]) == read(tokens)
-    assert array[25].tolist() == [EOS]
-    assert array.lengths.tolist() == [len(sentence) for sentence in Subwords(vocabulary).encode(read(tokens))]
-
-
-@pytest.mark.parametrize("which", [0, 1], ids=["ids", "offsets"])
-@pytest.mark.parametrize("arrays", [1], indirect=True)
-def test_what_is_no_token_array_is_named(arrays, which):
-    for content in (arrays[which].read_bytes()[:-1], b""):
-        arrays[which].write_bytes(content)
-        with pytest.raises(InputError, match=rf"{arrays[0]} and {arrays[1]}: not a token array: "):
-            TokenArray.open(*arrays)

@@ -3,14 +3,9 @@
 import gzip
 import hashlib
 import json
-import os
 import random
 import re
 import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 from support.commands import do, error
@@ -53,7 +48,6 @@ def part_of(output):
 
 @pytest.fixture
 def arguments(server, output):
-    """Return the words of a command that fetches from the server's paths, or other addresses."""
 
     def arguments(*urls, options=(), sums=SUMS):
         urls = [server.address + url if url.startswith("/") else url for url in urls]
@@ -64,7 +58,6 @@ def arguments(server, output):
 
 @pytest.fixture
 def succeed(arguments, output):
-    """Fetch; check the file and that nothing else is left."""
 
     def succeed(*urls, expected=DATA, **changes):
         do(*arguments(*urls, **changes))
@@ -76,7 +69,6 @@ def succeed(arguments, output):
 
 @pytest.fixture
 def fail(arguments, output):
-    """Return the error's text, after checking that there is no output."""
 
     def fail(*urls, **changes):
         message = error(*arguments(*urls, **changes))
@@ -108,6 +100,7 @@ FETCHED = {  # what is there, each address's answers, and the requests
         {"/a": [serve(DATA, 1000), status(404)], "/b": [part]},
         ["/a", "/a bytes=1000-", "/b bytes=1000-"],
     ),
+    "what a killed process left is resumed": (BEGUN, {"/a": [part]}, ["/a bytes=1000-"]),
     "without ranges": (b"", {"/a": [serve(DATA, 1000), without_ranges(DATA)]}, ["/a", "/a bytes=1000-"]),
     "416": (BEGUN, {"/a": [status(416), part]}, ["/a bytes=1000-", "/a"]),
     "of unknown length": (b"", {"/a": [chunked(BEGUN, DATA[1000:], b"")]}, ["/a"]),
@@ -169,22 +162,6 @@ def test_every_address_is_named_with_its_reason(server, fail):
         assert re.search(rf"{re.escape(url)}: {reason}", message)
 
 
-def test_a_killed_process_goes_on_where_it_was(server, arguments, output):
-    server.script["/a"] = [half(DATA), part]
-    command = [sys.executable, "-m", "transformer", *arguments("/a")]
-    where = {"cwd": Path(__file__).parents[2], "env": os.environ | {"no_proxy": "*"}}
-    with subprocess.Popen(command, **where) as process:
-        while not download._length(part_of(output)):
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.kill()
-    assert not output.exists()
-    got = part_of(output).stat().st_size
-    subprocess.run(command, check=True, **where)
-    assert output.read_bytes() == DATA
-    assert server.requests == [("/a", None), ("/a", f"bytes={got}-")]
-
-
 @pytest.fixture
 def mirror(tmp_path):
     (tmp_path / "mirror/www.example.org/wmt").mkdir(parents=True)
@@ -204,7 +181,6 @@ def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
     ids=["wrong", "missing"],
 )
 def test_a_mirror_without_the_bytes(server, mirror, fail, content, problem):
-    """Nothing is asked of the network."""
     server.script["/a"] = [part]
     file = mirror / "www.example.org/wmt/corpus.tgz"
     if content is not None:

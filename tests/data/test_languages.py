@@ -53,12 +53,7 @@ def test_the_key_decides_for_all_languages_or_each_has_its_own_tokeniser():
 
 COME_BACK = [
     ("uk", "П'ять хлопців з'їли м'ясо на подвір'ї."),
-    ("tr", "İzmir'e 3'üncü kez gidiyoruz."),
-    ("nl", "Ze komt 's avonds met de auto's van haar collega's."),
     ("de", "Wie geht's dir? Ich hab's vergessen."),
-    ("ca", "L'home no és d'aquí, col·lega."),
-    ("ga", "Tá m'athair san óstán, a d'ith sé."),
-    ("it", "Un po' di tempo, dell'arte e c'è."),
     ("de", "Hans' Haus ist hier."),
     ("en", 'Mr. Smith doesn\'t like "A & B" [sic], does he?'),
     ("de", "Dr. Müller wohnt z.B. am 3. Oktober in Köln-Süd, oder?"),
@@ -68,10 +63,7 @@ COME_BACK = [
     ("fr-FR", "L'homme n'est pas là aujourd'hui, dit M. Dupont."),
     ("fa", "بچه‌ها در باغ بازی می‌کنند."),
     ("hi", "बच्चे बगीचे में ज़ोर-ज़ोर से हँस रहे हैं।"),
-    ("th", "เด็กๆ กำลังเล่นอยู่ในสวน"),
     ("km", "ក្មេងៗ\u200bកំពុង\u200bលេង\u200bក្នុង\u200bសួន។"),
-    ("my", "ကလေးများသည် ပန်းခြံတွင် ကစားနေကြသည်။"),
-    ("lo", "ເດັກນ້ອຍກຳລັງຫຼິ້ນຢູ່ໃນສວນ."),
     ("zh", "下个星期我们要去山上看雪，你想一起去吗？"),
     ("ja", "「冷たい水が飲みたい」と彼女は言った。（笑）"),
     ("ko", "저는 학교에 갑니다. 밥을 먹었어요?"),
@@ -84,19 +76,7 @@ COME_BACK = [
     ("lt", "Jis atėjo, pvz., 5 d. ryto."),
     ("sk", "Prišiel napr. o 5. hodine, však?"),
     ("sl", "Prišel je npr. ob 5. uri, kajne?"),
-    ("ru", "Он пришёл в 5 ч., т.е. рано."),
-    ("pt", "Não é verdade, Sr. Silva? Caixa d'água!"),
-    # Languages of which no fault was reported.
-    ("ar", "هل تريد ماءً باردًا؟ نعم، من فضلك."),
-    ("ur", "کیا آپ ٹھنڈا پانی چاہتے ہیں؟ جی ہاں۔"),
-    ("he", 'כוחות צה"ל וארה"ב הגיעו.'),
-    ("hy", "Երեխաները խաղում են այգում։"),
-    ("am", "ልጆቹ በአትክልቱ ውስጥ ይጫወታሉ።"),
-    ("bn", "শিশুরা বাগানে খেলছে।"),
     ("vi", unicodedata.normalize("NFD", "Bọn trẻ đang chơi trong vườn.")),
-    ("sw", "Ng'ombe wangu ana ng'ambo."),
-    ("uz", "O'zbekiston go'zal."),
-    ("mt", "L-ors ta' Ġanni qed jilgħab."),
 ]
 
 
@@ -165,11 +145,6 @@ def test_which_pairs_are_left_out(source, code, target, expected):
     assert _fault(*counts, MOSES) == _fault(*reversed(counts), MOSES) == expected
 
 
-def test_words_of_moses_are_what_spaces_divide():
-    assert Tokenizer("de", MOSES).count_words("孩子们在花园里玩耍 ，") == 2
-    assert Tokenizer("zh", MOSES).count_words("孩子们在花园里玩耍 ，") == 6
-
-
 def test_preparation_says_what_is_lost(tmp_path, caplog):
     caplog.set_level("INFO", "transformer")
     files = {"train": (["a b", "c", ""], ["字字", "字" * 30, "字"]), "dev": (["a"], ["他说“好”"])}
@@ -211,20 +186,20 @@ def test_a_tokeniser_that_is_not_installed_is_named(tmp_path, capsys):
     assert "! ja-mecab is not installed (pip install 'sacrebleu[ja]')" in capsys.readouterr().out
 
 
-def test_decomposed_text_scores_as_composed():
-    line = "Die Mädchen grüßen den König über die Brücke."
-    found = scores([line], [unicodedata.normalize("NFD", line)], "DE")
-    assert all(found[name]["score"] == pytest.approx(100) for name in found if name not in ("paper", "ter"))
-    assert found["compound_split"]["signature"] == scores([line], [line], "de")["compound_split"]["signature"]
-
-
 @pytest.mark.parametrize(
-    ("code", "line"), [("ko", "나는 어제 서울에서 친구를 만났다."), ("ja", "彼はパリでパンを食べた。")]
+    ("code", "line"),
+    [
+        ("DE", "Die Mädchen grüßen den König über die Brücke."),
+        ("ko", "나는 어제 서울에서 친구를 만났다."),
+        ("ja", "彼はパリでパンを食べた。"),
+    ],
 )
-def test_letters_of_decomposed_text_are_cut_as_composed(code, line):
-    found = scores([line], [unicodedata.normalize("NFD", line)], code)
-    names = ("sacrebleu", "plain_quotes", "tokenized", "tokenized_lc", "normalized")
-    assert [found[name]["score"] for name in names] == pytest.approx([100] * 5)
+def test_decomposed_text_scores_as_composed(code, line):
+    found, composed = (scores([line], [unicodedata.normalize(form, line)], code) for form in ("NFD", "NFC"))
+    assert found.pop("paper") == composed.pop("paper")
+    assert {name: of["score"] for name, of in found.items()} == {name: of["score"] for name, of in composed.items()}
+    assert found["plain_quotes"]["score"] == pytest.approx(100)
+    assert found.get("compound_split") == composed.get("compound_split")
 
 
 @pytest.mark.parametrize(("hypothesis", "reference"), [(HYPOTHESES[0], "Ja"), ("", "Ja"), ("بچه‌ها", "Ja"), ("Ja", "")])

@@ -65,7 +65,7 @@ def test_what_is_too_long_to_be_translated_is_named_before_it_is_learned_for(dat
 
 
 def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
-    encode_splits(data, ["train", "dev"], processes=1)
+    encode_splits(data, ["train", "dev"], processes=2)
     learned, manifest = Subwords(data.vocabulary), read_json(data.manifest, Manifest)
     for split, side in itertools.product(("train", "dev"), SIDES):
         array = TokenArray.open(data.ids(split, side), data.offsets(split, side))
@@ -74,6 +74,17 @@ def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
     assert manifest["splits"]["train"].items() >= {"read": 100, "kept": 99}.items()
     arrays = [*data.arrays("train"), *data.arrays("dev"), data.vocabulary]
     assert manifest["files"] == {path.name: sha256(path) for path in arrays}
+
+
+@pytest.mark.parametrize("end", [-1, 0])
+@pytest.mark.parametrize("kind", ["ids", "offsets"])
+def test_what_is_no_token_array_is_named(data, kind, end):
+    encode_splits(data, ["train", "dev"], processes=1)
+    arrays = data.ids("dev", "source"), data.offsets("dev", "source")
+    path = data.folder / f"dev.source.{kind}"
+    path.write_bytes(path.read_bytes()[:end])
+    with pytest.raises(InputError, match=rf"{arrays[0]} and {arrays[1]}: not a token array: "):
+        TokenArray.open(*arrays)
 
 
 def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):

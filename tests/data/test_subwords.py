@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.config.experiment import EOS, PAD, UNK
-from transformer.data.corpus import Subwords, evenly, learn
+from transformer.data.corpus import Subwords, learn
 from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -47,14 +46,6 @@ def test_words_of_the_alphabet_survive(vocabulary, sentence):
     assert not {PAD, UNK} & set(ids)
 
 
-def test_the_text_is_taken_as_it_is(vocabulary):
-    """NFKC, SentencePiece's default, would turn the three characters into fi, 2 and K."""
-    line = "\ufb01le \uff12nd \uff2böln"
-    assert vocabulary.decode(vocabulary.encode([line])) == [line]
-    assert UNK not in vocabulary.encode([line])[0]
-    assert UNK in vocabulary.encode(["字"])[0]
-
-
 @pytest.mark.parametrize(("longest", "pieces"), [(None, 4), (64, 1)])
 def test_a_long_word_is_one_subword_if_subwords_may_be_so_long(text, longest, pieces):
     word, longer, model = "tree" * 9, text.with_name("longer"), text.with_name("model-of-longer")
@@ -77,12 +68,6 @@ def test_another_process_learns_the_same_bytes(text, tmp_path):
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 
-def test_lines_are_drawn_evenly(text):
-    drawn = [LINES.index(line) for line in evenly([text], 100)]
-    assert len(drawn) == 100
-    assert {after - before for before, after in pairwise(drawn)} == {3, 4}
-
-
 @pytest.mark.parametrize(
     ("size", "problem"),
     [
@@ -100,6 +85,8 @@ def test_an_impossible_size_is_refused_with_the_limit(text, tmp_path, size, prob
 
 
 def test_what_is_no_vocabulary_of_ours_is_refused(tmp_path):
+    with pytest.raises(InputError, match="none: cannot be read: No such file"):
+        Subwords(tmp_path / "none")
     (tmp_path / "text").write_bytes(b"the cat sees")
     with pytest.raises(InputError, match=rf"^{tmp_path}/text: not a SentencePiece model$"):
         Subwords(tmp_path / "text")

@@ -29,5 +29,4 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def own(place, tmp_path) -> Path:
-    """Return a copy of the place that a test may change."""
     return Path(shutil.copytree(place, tmp_path / "own"))

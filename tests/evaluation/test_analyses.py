@@ -8,7 +8,7 @@ import pytest
 import torch
 from msgspec.structs import fields, replace
 from support.analysing import PAIRS, STEPS, analyse, by_commands, opened
-from support.commands import do, error
+from support.commands import error
 from support.toy import forge, make_data, random_model, random_text, write_text
 
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
@@ -18,7 +18,6 @@ from transformer.evaluation.analyses import ANALYSES
 from transformer.evaluation.analyses.lengths import _join_until, _Sentence, longest_of
 from transformer.evaluation.analyses.smoothing import _calibration
 from transformer.evaluation.evaluated_run import EvaluatedRun
-from transformer.evaluation.scores import describe
 from transformer.evaluation.significance import limits
 from transformer.layout import Data
 from transformer.model import weights
@@ -63,15 +62,6 @@ def test_blank_pairs_are_left_out(own):
     write_text(own / "dev.de", [""] * len(rest))
     with pytest.raises(InputError, match=r"dev.en and .*dev.de: expected pairs of sentences, found blank lines$"):
         opened(own, PAIRS)
-
-
-def test_the_subcommand_writes_the_record(place, tmp_path):
-    files = ["--run", place / "run", "--source", place / "dev.en", "--target", place / "dev.de"]
-    options = ["--beams", 1, "--sentences", 10, "--threads", 1, "--output", tmp_path / "smoothing.json"]
-    do("analyse", "smoothing", *files, *options)
-    content = json.loads((tmp_path / "smoothing.json").read_text())
-    assert content["run"] == describe(place / "run", None)
-    assert (content["language"], content["sentences"], len(content["beams"])) == ("de", 10, 1)
 
 
 @pytest.mark.parametrize("name", ANALYSES)
@@ -216,7 +206,6 @@ def counter(place):
 
 
 def longest(place) -> int:
-    """Return the tokens of the longest training sentence, from the text."""
     return max(map(counter(place), (place / "data" / "train.source.tok").read_text().splitlines()))
 
 

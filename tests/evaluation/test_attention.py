@@ -17,8 +17,7 @@ from support.toy import (
 )
 
 import transformer
-from transformer.config.experiment import EOS, PAD, POSITIONS
-from transformer.data.corpus import Subwords
+from transformer.config.experiment import EOS, POSITIONS
 from transformer.evaluation.attention import Attention
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import pack
@@ -66,20 +65,8 @@ def test_too_long_a_sentence_is_refused():
         attention_weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
 
 
-def test_names_of_tokens_make_the_words_again(tmp_path):
-    vocabulary = Subwords(make_vocabulary(tmp_path / "vocabulary.model"))
-    text = "ab cdefij ij opmn"
-    (ids,) = vocabulary.encode([text])
-    tokens = vocabulary.names(ids)
-    assert tokens[-1] == "<EOS>"
-    assert " ".join(tokens[:-1]).replace("@@ ", "") == text
-    assert any(token.endswith("@@") for token in tokens)
-    assert vocabulary.names([PAD]) == ["<start>"]
-
-
 @pytest.fixture
 def run(tmp_path):
-    """Return the folder of a run whose weights are random."""
     folder = make_run(tmp_path / "run", make_experiment())
     make_vocabulary(folder / "vocabulary.model")
     torch.manual_seed(5)
@@ -95,7 +82,7 @@ def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
     """Of five sentences the blank one and the long one are never chosen."""
     text = write_text(tmp_path / "test.en", ["ab cd", "", "ij", "ab " * 30, "ef gh"])
     figures = {"figure3": {"text": "ab ij", "from": "ab", "to": ["ij"]}}
-    figures |= {name: {"text": "gh op kl"} for name in ("figure4", "figure5")}
+    figures |= {name: {"text": "ab cdefij ij opmn"} for name in ("figure4", "figure5")}
     do(*command(run, text, "--figures", json.dumps(figures), "--longest", 9))
     taken = read_json(run / "a.json", Attention)
     assert (taken["run"], taken["layers"], taken["heads"]) == ("en-de/base/1", 2, 2)

@@ -8,7 +8,6 @@ import sys
 import pytest
 from sacrebleu.metrics import BLEU
 from support.scored import HYPOTHESES, REFERENCES
-from support.tools import needs
 from support.toy import write_text
 
 from transformer.evaluation.bleu import (
@@ -18,7 +17,6 @@ from transformer.evaluation.bleu import (
     scores,
     token_scores,
     warnings,
-    without_compounds,
 )
 
 
@@ -67,15 +65,6 @@ def test_text_that_is_tokenised_and_escaped_is_not_so_a_second_time():
     translated = ["I'm 3 years old, aren't I?", "A & B [sic] sang in the garden."]
     assert found["sacrebleu"] == scores(translated, plain, "en")["sacrebleu"]
     assert scores(hypotheses, references, "en")["tokenized"]["score"] != expected  # which escapes again
-
-
-def test_splits_as_perl():
-    """A match takes both its neighbours, so that the second hyphen of a-b-c stays."""
-    lines = ["Fluss-Ufer - a-b-c", "ä-ö-ü x-", "1-€-Job -- a--b -c d-", "…-… €-ß-ö-a"]
-    program = r"s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g"
-    command = [needs("perl", "apt-get install perl"), "-ple", program]
-    perl = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True)
-    assert without_compounds(lines, "de") == perl.stdout.decode().splitlines()
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,20 @@
 """Table 1's layers against PyTorch's own, counts against its counter, paths against formulas worked by hand."""
 
-import json
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.evaluation.layers import LAYERS, _connected, _Projected, _Recurrent, _Restricted, measure_layers
+from transformer.evaluation.layers import LAYERS, _connected, _Projected, _Recurrent, _Restricted
 from transformer.model.cost import COSTS, growth, multiply_adds
 from transformer.report.tables.cells import read_printed
-from transformer.storage.reading import structured
-from transformer.storage.records import Measured
 
 PAPER = Path(__file__).parents[2] / "workflow/paper/table1.csv"
 SIZES = {"n": 13, "d": 6, "k": 3, "r": 5}
-GRID = {"lengths": [2, 4, 8], "widths": [2, 3, 5], "paths": [2, 5, 9], "length": 4, "width": 3}
-PARAMS = SimpleNamespace(**GRID, k=3, r=3, seconds=1e-4)
 
 
 def x() -> torch.Tensor:
@@ -107,10 +101,3 @@ def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(n
     each = chains[1] - chains[0]
     assert chains[2] - chains[1] == 3 * each
     assert (each > 0) == (name == "Recurrent")
-
-
-def test_what_is_measured_can_be_read():
-    measured = json.loads(json.dumps(measure_layers(PARAMS)))
-    assert structured(measured, Measured, "") == measured
-    sizes = [(time["n"], time["d"]) for time in measured["times"][:6]]
-    assert sizes == [(2, 3), (4, 3), (8, 3), (4, 2), (4, 3), (4, 5)]

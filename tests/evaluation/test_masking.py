@@ -16,8 +16,6 @@ from transformer.evaluation.masking import (
     Head,
     TeacherForced,
     _curve,
-    _equal_weights,
-    _total_distance,
     distances,
     masked,
 )
@@ -93,18 +91,6 @@ def test_weights_are_as_before_whatever_happened(model):
     assert changed() == set()
 
 
-@torch.inference_mode()
-def test_the_decoder_of_beam_search_masks_the_same_heads(model):
-    source, _, _ = next(iter(pairs()))
-    tokens = [PAD, 5, 9]
-    with masked(model, [Head("decoder", 1, 0), Head("cross", 0, 1), Head("encoder", 0, 0)]):
-        decoder = model.incremental()(source, len(model.output_weight()))
-        steps = [decoder.step(torch.tensor([[token]]))[0, 0].clone() for token in tokens]
-        logits = model(source, pack([np.array(tokens)], CPU)) @ model.output_weight().T
-    for step, expected in zip(steps, logits.log_softmax(dim=1), strict=True):
-        torch.testing.assert_close(step[1:], expected[1:], atol=1e-4, rtol=0)
-
-
 @pytest.mark.parametrize("heads", [[], *([Head(kind, 1, 0)] for kind in KINDS), [Head(kind, 0, 1) for kind in KINDS]])
 def test_losses_are_pytorchs(model, heads):
     assert TeacherForced(model, TEXT, range(13)).loss(heads) == pytest.approx(loss_by_hand(model, heads), abs=1e-5)
@@ -121,22 +107,6 @@ def test_curve_takes_the_head_that_costs_least_on_some_sentences_and_measures_on
         removed.append(head)
         assert loss == pytest.approx(loss_by_hand(model, removed), abs=1e-5)
     assert sorted(removed) == heads
-
-
-def test_distances_by_hand():
-    """Two heads over sentences of 3 and 2 tokens: one looks at itself, one at the first token: 0 + 1 + 2 and 0 + 1."""
-    lengths = torch.tensor([3, 2])
-    itself = torch.eye(3).expand(2, 3, 3)
-    first = F.one_hot(torch.zeros(2, 3, dtype=torch.long), 3).float()
-    sums = _total_distance(lengths, lengths, torch.stack([itself, first], dim=1))
-    assert sums.tolist() == [0, 4]  # a padded query, which looks at the first token, does not count
-    # Two queries over four keys stand at 0 and at 2; looking at keys 1 and 3 they are 1 and 1 away; at 0 and 2, 0.
-    looks = torch.tensor([[[1, 3]], [[0, 2]]]).transpose(0, 1)  # [1, 2 heads, 2 queries]
-    assert _total_distance(torch.tensor([2]), torch.tensor([4]), F.one_hot(looks, 4).float()).tolist() == [2, 0]
-    # Over three tokens before and at a query: 0, (1 + 0) / 2, (2 + 1 + 0) / 3.
-    three = torch.tensor([3])
-    assert _total_distance(three, three, _equal_weights(three, three, causal=True)).item() == pytest.approx(0.5 + 1)
-    assert _equal_weights(lengths, lengths, causal=False)[1, 0].tolist() == [[0.5, 0.5, 0]] * 3
 
 
 def test_distances_are_those_of_the_weights_of_single_sentences(model):

@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import re
 import shutil
-from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -96,15 +94,3 @@ def test_parses(place, task):
 def test_scores_that_do_not_belong_together(tmp_path, second, message):
     with pytest.raises(InputError, match=message):
         read_scores(write_scores(tmp_path, score(30.0), second))
-
-
-@pytest.mark.parametrize(
-    "path", ["ref_sha256", "run, seed", "scores, paper", "scores, compound_split", "scores, sacrebleu, signature"]
-)
-def test_missing_key(tmp_path, path):
-    content = score(30.0)
-    *places, key = path.split(", ")
-    del reduce(dict.__getitem__, places, content)[key]
-    where = ": ".join(filter(None, ["score0.json", ".".join(places)]))
-    with pytest.raises(InputError, match=f"{re.escape(where)}: missing key '{key}'"):
-        read_scores(write_scores(tmp_path, content))

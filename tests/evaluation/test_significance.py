@@ -13,7 +13,6 @@ from transformer.evaluation.significance import (
     RESAMPLES,
     Difference,
     System,
-    _add_seed_variance,
     _p_value,
     bleu_draws,
     compare_systems,
@@ -32,7 +31,6 @@ def with_errors(numbers, error: str = "x") -> list[str]:
 
 
 def compared(base: list[str], system: list[str]) -> float:
-    """Return `_p_value` of the difference of two systems on REFERENCES."""
     one, two = (bleu(side, REFERENCES) for side in (base, system))
     return _p_value(two - one, np.subtract(bleu_draws(system, REFERENCES), bleu_draws(base, REFERENCES)))
 
@@ -65,35 +63,12 @@ def test_p_by_hand():
     assert _p_value(2.0, np.array([1.0, 2.0, 3.0, 6.0])) == _p_value(-2.0, np.array([1.0, 2.0, 3.0, 6.0])) == 3 / 5
 
 
-def test_bleu_on_resampled_test_sets():
-    """Mean and deviation of the draws against sacreBLEU's on sentences drawn by other random numbers."""
-    system, source = with_errors(range(0, 20)), random.Random(3)
-    drawn = [source.choices(range(len(REFERENCES)), k=len(REFERENCES)) for _ in range(400)]
-    sides = [[[lines[n] for n in numbers] for lines in (system, REFERENCES)] for numbers in drawn]
-    others = [
-        sacrebleu.corpus_bleu(one, [two], tokenize="none", smooth_method="none", force=True) for one, two in sides
-    ]
-    found = bleu_draws(system, REFERENCES)
-    assert len(found) == RESAMPLES
-    assert mean(found) == pytest.approx(mean(other.score for other in others), abs=0.5)
-    assert stdev(found) == pytest.approx(stdev(other.score for other in others), rel=0.15)
-
-
 def test_f1_on_resampled_test_sets():
     assert set(f1_draws([(3, 3, 3)] * 20)) == {100}
     assert set(f1_draws([(0, 0, 0)] * 20)) == {0}
     found = f1_draws([(2, 4, 4)] * 10 + [(4, 4, 4)] * 10)  # F1 75, by 20 draws of 50 or 100
     assert mean(found) == pytest.approx(75, abs=0.5)
     assert stdev(found) == pytest.approx(25 / 20**0.5, rel=0.1)
-
-
-def test_the_chance_in_training_moves_no_difference_and_is_the_same_whenever_it_is_drawn():
-    """Not even with one degree of freedom, where the mean of draws of t is anything."""
-    sentences = np.linspace(0, 1, RESAMPLES)
-    systems = [([30.0, 40.0], np.zeros((2, RESAMPLES))), ([20.0], np.zeros((1, RESAMPLES)))]
-    drawn = _add_seed_variance(sentences, (1, 1), systems)
-    assert drawn.mean() == pytest.approx(0.5)
-    assert np.array_equal(drawn, _add_seed_variance(sentences, (1, 1), systems))
 
 
 def test_holm_by_hand():
@@ -175,9 +150,6 @@ def difference(value: float, width: float, p: float, against: float = 30) -> Dif
         ("lower", -0.2, 0.9, 0.4, "cannot be told"),  # by 1.1 at most
         ("lower", 0.5, 2, 0.4, "cannot be told"),
         ("higher", 3, 1, 0.001, "seen here"),
-        ("higher", -3, 1, 0.001, "not seen here"),
-        ("higher", 0.2, 0.7, 0.4, "not seen here"),
-        ("higher", 0.2, 0.9, 0.4, "cannot be told"),
         ("alike", 0.2, 0.7, 0.4, "seen here"),
         ("alike", 0.5, 0.4, 0.01, "seen here"),  # a difference, but a small one
         ("alike", -0.2, 0.9, 0.4, "cannot be told"),
@@ -247,10 +219,3 @@ def test_of_equal_rows_one_in_twenty_is_marked_and_more_seeds_see_more_of_them_t
         assert np.mean([difference.p < LEVEL for difference in differences]) < 0.075
     alike = {seeds: share(differences, "alike") for seeds, differences in equal.items()}
     assert alike == pytest.approx({"two": 0.60, "one": 0.22, "one against one": 0.03}, abs=0.08)
-
-
-def test_rows_that_are_one_bleu_apart_are_not_alike():
-    """Nor are most of those with two seeds missed."""
-    apart = tables(truth=-1, count=25)
-    assert all(share(differences, "alike") <= 0.05 for differences in apart.values())
-    assert share(apart["two"], "lower") > 0.6

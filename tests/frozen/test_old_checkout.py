@@ -35,7 +35,6 @@ FORMS = {  # of the model: every option that Table 5 changes
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory) -> Path:
-    """Return a folder with the older commit's files."""
     folder = tmp_path_factory.mktemp("old")
     archive = subprocess.run(["git", "archive", OLD], cwd=ROOT, capture_output=True)
     assert archive.returncode == 0, f"this test needs the history of the project: {archive.stderr.decode()}"
@@ -50,7 +49,6 @@ def call(checkout: Path, *arguments: str) -> None:
 
 
 def prepare_by_commands(checkout: Path, data: Path) -> None:
-    """Prepare the text in a folder as the other checkout does."""
     for split in ("train", "dev"):
         texts = ["--source", f"{data}/{split}.en", "--target", f"{data}/{split}.de", "--languages", "en", "de"]
         options = ["--preparation", json.dumps(to_builtins(PREPARATION)), "--processes", "1"]

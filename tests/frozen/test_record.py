@@ -31,13 +31,11 @@ LOSS = 0.05  # BLEU by which another processor may change a score; the 32-bit we
 
 
 def made_files(folder: Path) -> dict[str, str]:
-    """Return the checksums of all tables and figures and of the page."""
     made = (path for pattern in OF_SCALE if not pattern.startswith("data/") for path in folder.glob(pattern))
     return {str(path.relative_to(folder)): sha256(path) for path in sorted(made)}
 
 
 def emptied(project: Path) -> None:
-    """Delete what is made from the runs, if it is there."""
     for name in ("tables", "figures"):
         shutil.rmtree(project / RECORD / name, ignore_errors=True)
     (project / RECORD / "report.html").unlink(missing_ok=True)
@@ -58,7 +56,6 @@ def project(tmp_path_factory) -> Path:
 
 
 def test_the_record_makes_its_tables_again(project, monkeypatch):
-    """Without Snakemake, in this process."""
     emptied(project)
     monkeypatch.chdir(project)
     building.build_all(RECORD / "config.yaml")

@@ -48,7 +48,6 @@ def catches_ctrl_c(process: psutil.Process) -> bool:
 
 @pytest.fixture
 def tokenizing(starting, tmp_path):
-    """Yield the job in the middle of its text."""
     while not any(path.stat().st_size for path in (tmp_path / "to").glob(".*.part")):
         assert starting.poll() is None
     return starting

@@ -14,12 +14,10 @@ from support.project import ROOT
 from support.toy import write_text
 
 from transformer.config import settings
-from transformer.config.experiment import POSITIONS
 from transformer.data.tokenization import Normalizer
 from transformer.device import use_threads
 from transformer.storage.files import InputError, replacing, sha256
 from transformer.training.distributed import joined
-from transformer.translation.search import length_penalty
 
 TREE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))"
 
@@ -87,8 +85,6 @@ def test_a_pipe_is_read_once(tmp_path: Path, command: str, line: str, sides: str
     [
         (TREE, TREE, 100, 0),
         (TREE, "(())", None, 1),
-        (TREE, " ( ) ", None, 1),
-        ("(S (CD 10\u00a0000) (NNS cats))", "(S (CD 10\u00a0000) (NNS cats))", 100, 0),
         ("(S (CD 10\u3000000) (NNS\tcats))", "(S (CD 10\u3000000) (NNS cats))", 100, 0),
     ],
 )
@@ -97,14 +93,6 @@ def test_failed_parses_and_foreign_blanks(tmp_path: Path, gold: str, test: str, 
     do("evalb", "--gold", files[0], "--test", files[1], "--json", tmp_path / "json")
     scores = json.loads((tmp_path / "json").read_text())["scores"]["all"]
     assert (scores["f1"], scores["skipped"], scores["errors"]) == (f1, skipped, 0)
-
-
-def test_a_large_alpha_is_refused_and_the_largest_can_be_computed(tmp_path: Path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    write_text(tmp_path / "own.yaml", ["decoding: {alpha: 1.0e+300}"])
-    with pytest.raises(InputError, match=r"decoding.alpha: expected a number from 0 to 100, found 1e\+300$"):
-        settings.read([tmp_path / "own.yaml"], [])
-    assert 0 < length_penalty(POSITIONS, 100) < float("inf")
 
 
 @pytest.mark.parametrize("name", ["results", "results/demo", "resources", "logs"])
@@ -127,9 +115,6 @@ LAUNCH = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127
     [
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE: expected a number from 1 .*, found two"),
         ({"RANK": None}, "RANK: expected a number from 0 to 1, .*, found nothing"),
-        ({"RANK": "2"}, "RANK: expected a number from 0 to 1, .*, found 2"),
-        ({"LOCAL_RANK": "-1"}, "LOCAL_RANK: expected a number from 0 to 1, .*, found -1"),
-        ({"MASTER_PORT": "65536"}, "MASTER_PORT: expected a number from 1 to 65535, .*, found 65536"),
         ({"MASTER_ADDR": "a..b"}, r"MASTER_ADDR: expected rank 0's machine, found a\.\.b: "),
     ],
 )

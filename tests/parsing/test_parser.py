@@ -57,7 +57,6 @@ def subwords(data):
 
 @pytest.fixture(scope="module")
 def parser(tmp_path_factory, data):
-    """Train a parser that knows TREES by heart."""
     model = {"N": 1, "d_model": 64, "d_ff": 128, "d_k": 16, "d_v": 16, "P_drop": 0.0}
     rows = {"embedding_rows": SIZE, "output_rows": ROWS}
     training = {"steps": 200, "rate": 0.12, "warmup_steps": 70, "checkpoint_every": 5, "epsilon_ls": 0.0}

@@ -76,7 +76,6 @@ def extract(path, output, **options) -> list[str]:
 
 
 def failure(path, output, **options) -> str:
-    """Return the error message, after checking that nothing was written."""
     with pytest.raises(InputError) as caught:
         extract_trees(path, output, **options)
     assert not list(output.parent.iterdir())

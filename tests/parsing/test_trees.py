@@ -17,7 +17,6 @@ from transformer.parsing.trees import (
     decode,
     encode_tree,
     parse_trees,
-    phrases,
     words,
 )
 from transformer.storage.files import InputError
@@ -91,11 +90,6 @@ def test_cleaning(text, expected):
     assert cleaned(text) == cleaned(f"(TOP {expected})") == f"(TOP {expected})"
 
 
-@pytest.mark.parametrize("text", ["(-NONE- *)", "( (S (NP (-NONE- *)) (VP (-NONE- *?*))))"])
-def test_a_tree_of_traces_alone_is_nothing(text):
-    assert clean(read(text)) == []
-
-
 @given(trees)
 def test_what_is_written_is_read_again_also_by_nltk(tree):
     assert as_nltk(tree) == NltkTree.fromstring(bracketed(tree))
@@ -109,17 +103,6 @@ def test_depth_is_no_matter():
     assert cleaned(text) == f"(TOP {text})"
 
 
-def test_phrases_are_the_constituents_that_are_long_enough_and_not_the_whole():
-    tree = read("(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (DT a) (NN dog)))))")
-    expected = [
-        "(TOP (NP (DT the) (NN cat)))",
-        "(TOP (NP (DT a) (NN dog)))",
-        "(TOP (VP (VBZ sees) (NP (DT a) (NN dog))))",
-    ]
-    assert [bracketed(phrase) for phrase in phrases(tree, 2)] == expected
-    assert [bracketed(phrase) for phrase in phrases(tree, 3)] == expected[2:]
-
-
 WHOLE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .)))"
 SYMBOLS = "(S (NP DT NN )NP (VP VBZ )VP . )S"
 
@@ -131,7 +114,6 @@ sentences = st.lists(st.sampled_from(["the", "cat", "(", ")", "."]), min_size=1,
 
 
 def mended(written: str, sentence: str) -> tuple[str, str | None]:
-    """Return the tree of these symbols over these words, both with spaces between them, and its faults."""
     tree, faults = decode(written.split(), sentence.split())
     return bracketed(tree), faults
 

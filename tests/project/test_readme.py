@@ -9,8 +9,7 @@ import yaml
 from snakemake.utils import update_config
 
 from transformer.cli import COMMANDS, main
-from transformer.config.schema import Config
-from transformer.storage.reading import structured
+from transformer.config.settings import check
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -53,7 +52,7 @@ def test_keys_exist(page):
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     for example in re.findall(r"```yaml\n(.*?)```", TEXT[README] + TEXT[page], re.DOTALL):
         update_config(config, yaml.safe_load(example))
-    structured(config, Config, page)
+    check(config)
     assert set(re.findall(r"--config (\w+)=", TEXT[page])) <= config.keys()
 
 

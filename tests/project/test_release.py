@@ -107,7 +107,6 @@ def pip(*arguments: str | Path) -> None:
 
 
 def installed(programs: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Run the command `transformer` of that environment in a folder."""
     options = {"cwd": folder, "env": OUTSIDE, "capture_output": True, "text": True, "timeout": 120}
     return subprocess.run([programs / "transformer", *arguments], **options)
 

@@ -69,7 +69,6 @@ def made(tmp_path_factory) -> Path:
 
 
 def flip(path: Path) -> None:
-    """Flip a bit."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -205,7 +204,6 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 # Single values: the file, the keys, the value there, and the words that say so.
 VALUES: list[tuple[str, list, Any, str]] = [
-    (f"{RUN}/experiment.yaml", ["training", "rate"], 1e9, "training.rate: expected a number above 0 to 1,000,000"),
     (f"{RUN}/test.json", ["scores", "sacrebleu"], "high", "scores.sacrebleu: expected object, found 'high'"),
     (f"{RUN}/test.json", ["draws", 3], float("nan"), "cannot be read as JSON"),
     ("parses.json", ["scores"], [0.5], "scores: expected 2, the lines of trees, found 1"),

@@ -16,7 +16,6 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def commit_of(folder: Path) -> str:
-    """Return what the package in a folder calls its commit."""
     program = "from transformer.storage.provenance import commit; print(commit())"
     return subprocess.check_output([sys.executable, "-c", program], cwd=folder, text=True).strip()
 
