@@ -2,15 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from hypothesis import settings
 from support.project import make_small, prepare, snakemake
 from support.slurm import Cluster
-from support.tools import needs_cluster
+from support.tools import needs_cluster, once
 from support.toy import make_experiment
 
 from transformer.config.experiment import Experiment
@@ -51,20 +49,6 @@ def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
     shutil.copytree(made, tmp_path / "place")
     monkeypatch.chdir(tmp_path / "place")
     return tmp_path / "place"
-
-
-def once(tmp_path_factory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder that `make` has filled, for all processes of pytest: copy it to change it."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    made = folder.with_suffix(".made")
-    with FileLock(f"{folder}.lock"):
-        if not made.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            make(folder)
-            made.touch()
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -31,9 +31,6 @@ def test_softmax_is_pytorchs(scores, masked):
     torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
 
 
-# Attention; test_reference.py has the equation.
-
-
 def test_16_bit_heads_are_summed_in_32_bits():
     torch.manual_seed(1)
     heads = [torch.randn(3, 2, *size, dtype=torch.bfloat16) for size in ((5, 6), (4, 6), (4, 7))]
@@ -60,9 +57,6 @@ def test_additive_scores_keep_no_sums_of_queries_and_keys(monkeypatch):
     assert saved_bytes(attend) < sums.nbytes
     with torch.inference_mode():
         torch.testing.assert_close(attend(), expected)
-
-
-# Dropout.
 
 
 @pytest.mark.parametrize("P", [0.0, 1e-9, 0.1, 0.25, 0.5, 1 - 1e-9, 1.0])

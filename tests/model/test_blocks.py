@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support import toy
-from support.toy import CPU, TEXT, make_experiment, model_config
+from support.toy import CPU, TABLE_5, TEXT, make_experiment, model_config
 from torch import Tensor
 from torch._dynamo.utils import counters
 from torch.nn.attention import flex_attention
@@ -26,15 +26,8 @@ from transformer.training.loop import TrainingRun
 from transformer.training.loss import batch_losses, compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
-FORMS = {  # the paper's, and Table 5's that attention in blocks knows
-    "paper": {},
-    "pre-norm": {"norm": "pre"},
-    "no residual": {"residual": False},
-    "not scaled": {"scaled": False},
-    "no positions": {"positions": "none"},
-    "untied": {"tied": False},
-    "narrow keys": {"d_k": 4},  # Table 3, row B
-}
+FORMS = {"paper": {}, "narrow keys": {"d_k": 4}}  # Table 3, row B
+FORMS |= {name: form for name, form in TABLE_5.items() if "attention" not in form}  # which blocks have
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
@@ -61,9 +54,6 @@ def make_model(**changes) -> Transformer:
         for name, parameter in model.named_parameters():
             parameter += 0.1 * torch.randn(parameter.shape) * name.endswith("bias")
     return model
-
-
-# Attention in blocks.
 
 
 def assert_tables_of(mask: flex_attention.BlockMask, blocks: Blocks) -> None:
@@ -104,9 +94,6 @@ def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
         assert_tables_of(mask, Blocks(mask.kv_num_blocks, mask.kv_indices, mask.q_num_blocks, mask.q_indices))
 
 
-# Packed and padded are the same.
-
-
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_loss_and_gradients_are_the_padded_ones(form):
     model = make_model(**form)
@@ -130,8 +117,6 @@ def test_pad_up_to_a_multiple_changes_nothing(indices):
         outputs.append([output, *gradients])
     torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
 
-
-# The compiled step.
 
 OTHER = {"norm": "pre", "tied": False, "positions": "none", "scaled": False}
 
@@ -195,9 +180,6 @@ def test_a_right_compiler_is_kept(monkeypatch, tmp_path):
     run = start(tmp_path)
     run.learner.compile()
     assert (run.learner.compiled, run.learner.compiler_error) == (batch_losses, None)
-
-
-# The step ahead.
 
 
 def test_a_step_ahead_changes_nothing(tmp_path):

@@ -3,28 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from support.toy import random_model, random_sentences
+from support.toy import CPU, TABLE_5, logits, random_model, random_sentences
 
 from transformer.config.experiment import PAD
 from transformer.model.incremental import CACHE_BLOCK
 from transformer.model.packed import pack
 
-CPU = torch.device("cpu")
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
-VARIANTS = [{}, {"positions": "learned"}, {"positions": "words"}, {"h": 1, "N": 1}]
-VARIANTS += [{"norm": "pre"}, {"residual": False}, {"scaled": False}, {"attention": "additive"}]  # Table 5
-VARIANTS += [{"positions": "none"}, {"tied": False}]
-VARIANTS += [{"norm": "pre", "residual": False, "attention": "additive", "positions": "none", "tied": False}]
+VARIANTS = [{}, {"positions": "learned"}, {"positions": "words"}, {"h": 1, "N": 1}, *TABLE_5.values()]
 
 
 def packed(sentences):
     return pack([np.array(sentence) for sentence in sentences], CPU)
-
-
-def full_log_p(model, sentence, prefix):
-    """Return the uncached decoder's log-probabilities after `prefix`, which begins with PAD, over all rows: [ROWS]."""
-    output = model(packed([sentence]), packed([prefix]))[-1]
-    return (output @ model.output_weight().T).log_softmax(dim=0)
 
 
 def check(log_p, model, sentences, prefixes):
@@ -32,7 +22,7 @@ def check(log_p, model, sentences, prefixes):
     assert log_p.shape == (len(sentences), len(prefixes[0]), VOCABULARY)
     for row, (sentence, hypotheses) in enumerate(zip(sentences, prefixes, strict=True)):
         for column, prefix in enumerate(hypotheses):
-            expected = full_log_p(model, sentence, prefix)[:VOCABULARY]
+            expected = logits(model, sentence, prefix[1:])[-1].log_softmax(dim=0)[:VOCABULARY]
             expected[PAD] = -torch.inf
             torch.testing.assert_close(log_p[row, column], expected, rtol=1e-4, atol=1e-4)
 

@@ -7,14 +7,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from msgspec.structs import replace
-from torch import nn
+from support.toy import CPU
 
 from transformer.config.experiment import EOS, PAD
 from transformer.model.attention import attention
 from transformer.model.packed import pack
 from transformer.model.transformer import Embedding, FeedForward, Residual, Transformer, sinusoids
 
-CPU = torch.device("cpu")
 LENGTHS = (4, 7, 1, 5)  # of the sentences of a batch: shorter and longer ones together
 
 
@@ -28,17 +27,6 @@ def packed(sentences: list[np.ndarray]):
     return pack(sentences, CPU)
 
 
-def randomize(module: nn.Module) -> nn.Module:
-    """Make every parameter random, so that no bias is zero and no gain is one."""
-    torch.manual_seed(2)
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return module.double()
-
-
-# §3.3: the feed-forward network.
-
-
 def test_dropout_within_the_feed_forward_network_is_off_unless_given(experiment):
     """tensor2tensor's relu_dropout. Numbers after the ReLU are all 1, and handed on as they are."""
     for changes, values in (({"P_drop_relu": 0.5}, {0.0, 2.0}), ({}, {1.0})):
@@ -48,9 +36,6 @@ def test_dropout_within_the_feed_forward_network_is_off_unless_given(experiment)
             linear.bias.data.fill_(bias)
         assert set(layer(torch.rand(9, 64)).flatten().tolist()) == values
         assert set(layer.eval()(torch.rand(9, 64)).flatten().tolist()) == {1.0}
-
-
-# §3.4 and §3.5: embeddings and positions.
 
 
 @pytest.mark.parametrize(
@@ -79,15 +64,13 @@ def test_words_are_numbered_in_each_sentence(experiment):
 
 
 def test_a_words_number_is_added_with_the_frequencies_in_the_opposite_order(experiment):
-    embedding = randomize(Embedding(replace(experiment.model, positions="words")))
+    torch.manual_seed(2)
+    embedding = Transformer(replace(experiment.model, positions="words")).embedding
     embedding.new_word.fill_(1)
     output = embedding(torch.tensor([9, 4, 9]), torch.tensor([0, 1, 0]))
     table = embedding.position_table
     rows = embedding.weight[[9, 4, 9]] * 13**0.5 + table[[0, 1, 0]]
     torch.testing.assert_close(output, rows + table[[0, 1, 0]][:, range(12, -1, -1)])
-
-
-# Initialisation.
 
 
 def test_matrices_start_uniform_within_glorots_bound(experiment):
@@ -112,9 +95,6 @@ def test_embeddings_start_normal(experiment, changes, tables):
         assert table.mean().item() == pytest.approx(0, abs=0.01)
         assert table.std().item() == pytest.approx(13**-0.5, rel=0.03)
         assert 3 * 13**-0.5 < table.abs().max().item() < 6 * 13**-0.5
-
-
-# §5.4: dropout.
 
 
 @pytest.mark.parametrize("form", [{}, {"norm": "pre", "residual": False}, {"attention": "additive"}], ids=str)

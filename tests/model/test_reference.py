@@ -7,14 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from support.toy import ROWS, model_config
+from support.toy import CPU, ROWS, TABLE_5, model_config
 from torch import nn
 
 from transformer.config.experiment import PAD, Model
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 
-CPU = torch.device("cpu")
 SOURCES, TARGETS = (4, 7, 1, 5), (3, 2, 6, 4)  # lengths of the sentences of a batch
 CLOSE = {"atol": 1e-5, "rtol": 0}
 
@@ -52,16 +51,9 @@ VARIANTS = {
     "one head": {"h": 1},
     "learned positions": {"positions": "learned"},
     "learned positions, tensor2tensor": TENSOR2TENSOR | {"positions": "learned"},
-    # Those of Table 5.
-    "pre-norm": {"norm": "pre"},
-    "no residual": {"residual": False},
+    **TABLE_5,
     "no residual, pre-norm": {"residual": False, "norm": "pre"},
-    "not scaled": {"scaled": False},
-    "additive": {"attention": "additive"},
     "additive, one head": {"attention": "additive", "h": 1},
-    "no positions": {"positions": "none"},
-    "untied": {"tied": False},
-    "all at once": {"norm": "pre", "residual": False, "attention": "additive", "positions": "none", "tied": False},
 }
 
 

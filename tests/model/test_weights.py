@@ -23,32 +23,22 @@ def save_steps(folder, *tensors, digests=None, steps=None):
     return paths
 
 
-def assert_equal(tensors, expected):
-    """Check that the names are the same, and each tensor bit for bit."""
-    assert tensors.keys() == expected.keys()
-    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
-
-
 def test_round_trip(tmp_path):
     path = tmp_path / "new" / "x.safetensors"
     transposed = {"c": torch.arange(6.0).reshape(2, 3).T}
     save(path, TENSORS | transposed, HEADER)
     tensors, header = load(path)
-    assert_equal(tensors, TENSORS | transposed)
+    expected = TENSORS | transposed
+    assert tensors.keys() == expected.keys()
+    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
     assert header == HEADER
     assert os.listdir(path.parent) == [path.name]
 
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"Das ist kein Checkpoint.\n" * 100,
-        bytes(1000),
-        safetensors.torch.save(TENSORS),
-        safetensors.torch.save(TENSORS, {"about": "not JSON"}),
-    ],
-    ids=["empty", "text", "zeros", "no about", "about is not JSON"],
+    [b"", bytes(1000), safetensors.torch.save(TENSORS), safetensors.torch.save(TENSORS, {"about": "not JSON"})],
+    ids=["empty", "zeros", "no about", "about is not JSON"],
 )
 def test_foreign_file(tmp_path, content):
     path = tmp_path / "x.safetensors"
@@ -74,18 +64,21 @@ def test_another_models_weights(tmp_path, changes, message):
         load_model(path, model_config(**changes))
 
 
-def test_average_by_hand(tmp_path):
-    first, second, third = ({"a": torch.tensor([x, y])} for x, y in [(1.0, 0.5), (2.0, -0.5), (6.0, 3.0)])
-    mean, header = average(save_steps(tmp_path, first, second, third))
-    assert header == {"digest": "d", "steps": [10, 20, 30]}
-    assert mean["a"].tolist() == [3.0, 1.0]
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        ([[1.0, 0.5], [2.0, -0.5], [6.0, 3.0]], [3.0, 1.0]),
+        (
+            [[2.0**25], [1.0], [-(2.0**25)], [1.0]],
+            [0.5],
+        ),  # in float32, 2^25 + 1 is 2^25: the mean would be 0
+    ],
+)
+def test_average_by_hand(tmp_path, terms, expected):
+    mean, header = average(save_steps(tmp_path, *({"a": torch.tensor(term)} for term in terms)))
+    assert header == {"digest": "d", "steps": [10 * number for number in range(1, len(terms) + 1)]}
+    assert mean["a"].tolist() == expected
     assert mean["a"].dtype == torch.float32
-
-
-def test_average_does_not_lose_small_terms(tmp_path):
-    """In float32, 2^25 + 1 is 2^25: summed so, the mean would be 0."""
-    terms = [{"a": torch.tensor([x])} for x in (2.0**25, 1.0, -(2.0**25), 1.0)]
-    assert average(save_steps(tmp_path, *terms))[0]["a"].tolist() == [0.5]
 
 
 @pytest.mark.parametrize(

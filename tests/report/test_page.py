@@ -1,6 +1,5 @@
 """The page shows what the files say, and names what is not there."""
 
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +7,6 @@ from unittest.mock import ANY
 from urllib.parse import unquote
 
 import lxml.html
-import numpy as np
 import pytest
 from support import page
 
@@ -49,19 +47,6 @@ def test_texts_of_others_are_text_and_nothing_is_fetched(tree, text: str):
     assert {href for href in tree.xpath("//@href") if not href.startswith("#")} == {"data:,"}
     assert "A cat &lt;b&gt;sees&lt;/b&gt; it." in text
     assert not re.search(r"@import|url\((?!#)|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/)", text)
-
-
-def test_weights_are_whole_numbers_of_a_unit(text: str):
-    """Digits are most of what a page weighs. A title holds </script>."""
-    (weights,) = re.findall('<script type="application/json" id="weights">(.*?)</script>', text)
-    shown, given = json.loads(weights), page.attention()
-    assert shown.pop("unit") == 1000
-    for sentence, expected in zip(shown["sentences"], given["sentences"], strict=True):
-        assert sentence["title"] == expected["title"]
-        for kind in ("encoder", "decoder", "cross"):
-            numbers = np.array(sentence[kind])
-            assert numbers.dtype == int
-            assert numbers / 1000 == pytest.approx(np.array(expected[kind]), abs=0.0005)
 
 
 def gaps(text: str) -> dict[str, str]:

@@ -1,12 +1,14 @@
-"""Programs that some tests run and that pip does not install."""
+"""Programs that some tests run and that pip does not install; folders that all processes of pytest share."""
 
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from filelock import FileLock
 
 from support import slurm
 
@@ -37,3 +39,17 @@ def typeset(folder: Path, content: str) -> str:
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
     assert result.returncode == 0, result.stdout[-2000:]
     return result.stdout
+
+
+def once(tmp_path_factory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder that `make` has filled, for all processes of pytest: copy it to change it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    made = folder.with_suffix(".made")
+    with FileLock(f"{folder}.lock"):
+        if not made.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            made.touch()
+    return folder

@@ -44,6 +44,16 @@ ROWS = 37  # of the embedding: more than the toy vocabulary has subwords
 PREPARATION = settings.Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
 DECODING = settings.Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
 
+TABLE_5 = {  # the forms that Table 5 gives the model
+    "pre-norm": {"norm": "pre"},
+    "no residual": {"residual": False},
+    "not scaled": {"scaled": False},
+    "additive": {"attention": "additive"},
+    "no positions": {"positions": "none"},
+    "untied": {"tied": False},
+    "all at once": {"norm": "pre", "residual": False, "attention": "additive", "positions": "none", "tied": False},
+}
+
 
 def model_config(**changes) -> settings.Model:
     """Return a tiny model's configuration; its widths all differ, so that none can stand in for another."""
@@ -81,6 +91,20 @@ def logits(model: Transformer, source: list[int], target: list[int]) -> torch.Te
     """Return the logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
     packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
     return model(*packed) @ model.output_weight().T
+
+
+def greedy(model: Transformer, source: list[int], size: int, limit: int) -> list[int]:
+    """Choose the likeliest of `size` subwords each time, with the whole decoder, up to EOS or the limit."""
+    ids = []
+    while len(ids) < limit and EOS not in ids:
+        ids.append(int(logits(model, source, ids)[-1, PAD + 1 : size].argmax()) + PAD + 1)
+    return ids
+
+
+def metrics(folder: Path, without: tuple[str, ...] = ("seconds", "target_tokens_per_second")) -> list[dict]:
+    """Return the logged lines of a run, but for its speed: no two runs have the same."""
+    entries = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in entry.items() if key not in without} for entry in entries]
 
 
 def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
@@ -221,12 +245,11 @@ class Table:
     def __init__(self, log_p, sentences):
         self.log_p = log_p
         self.rows = [(sentence, []) for sentence in sentences]
-        self.sizes, self.widths = [], []  # of the batch, and of the beam: one for each step
+        self.sizes = []  # of the batch, one for each step
 
     def step(self, tokens):
         B, K = tokens.shape
         self.sizes.append(B)
-        self.widths.append(K)
         for (_, prefixes), row in zip(self.rows, tokens.tolist(), strict=True):
             prefixes[:] = [(*prefix, token) for prefix, token in zip(prefixes or [()] * K, row, strict=True)]
         return torch.tensor([[self.log_p(name, prefix[1:]) for prefix in prefixes] for name, prefixes in self.rows])

@@ -4,15 +4,13 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support.toy import token_array
+from support.toy import CPU, token_array
 
 from transformer.config.experiment import EOS, PAD, POSITIONS
 from transformer.training.batches import ParallelText, plan_batches
 
-CPU = torch.device("cpu")
 LONGEST = 20
 seeds = st.integers(0, 2**32 - 1)
 corpora = st.lists(st.tuples(*[st.integers(1, LONGEST)] * 2), min_size=1, max_size=60).map(lambda x: np.array(x).T)
@@ -21,9 +19,6 @@ budgets = st.tuples(*[st.integers(LONGEST, 3 * LONGEST)] * 2)
 
 def listed(batches: list[np.ndarray]) -> list[list[int]]:
     return [batch.tolist() for batch in batches]
-
-
-# The plan.
 
 
 @given(seeds, st.integers(0, 100), corpora, budgets)
@@ -76,9 +71,6 @@ def test_a_pair_too_long_is_left_out(budgets):
     lengths = np.array([[5, 5], [source + 1, 3], [source, target], [3, target + 1]]).T
     assert sorted(chain.from_iterable(plan_batches(1, 0, lengths, budgets))) == [0, 2]
     assert sorted(chain.from_iterable(plan_batches(1, 0, lengths, budgets, longest=5))) == [0]
-
-
-# The batch.
 
 
 def test_the_target_is_shifted_right_to_begin_with_pad():

@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -16,33 +18,26 @@ from transformer.training.distributed import end, joined
 from transformer.training.loop import TrainingRun
 from transformer.training.validation import Evaluation
 
+pytestmark = pytest.mark.usefixtures("on_the_processor")
 BUDGETS = (60, 60)
 STEPS = 7  # an epoch has 5
 DIVISIONS = [(2, 2), pytest.param(4, 1, marks=pytest.mark.slow)]  # processes, pieces of each one's part
 
 
-@pytest.fixture(scope="module")
-def learned(tmp_path_factory, on_the_processor):
-    """Return a function that runs a division, once, and returns what each of its processes wrote."""
-    cache = {}
-
-    def run(processes: int, accumulation: int, P_drop: float) -> list[dict]:
-        key = (processes, accumulation, P_drop)
-        if key not in cache:
-            out = tmp_path_factory.mktemp("ranks")
-            if processes == 1:
-                learn(out, accumulation, P_drop)
-            else:
-                command = [*TORCHRUN, processes, __file__, out, accumulation, P_drop]
-                subprocess.run([str(word) for word in command], env=PROCESSOR, check=True)
-            cache[key] = [dict(np.load(out / f"{rank}.npz")) for rank in range(processes)]
-        return cache[key]
-
-    return run
+@cache
+def learned(processes: int, accumulation: int, P_drop: float) -> list[dict]:
+    """Run a division, and return what each of its processes wrote."""
+    with TemporaryDirectory() as out:
+        if processes == 1:
+            learn(Path(out), accumulation, P_drop)
+        else:
+            command = [*TORCHRUN, processes, __file__, out, accumulation, P_drop]
+            subprocess.run([str(word) for word in command], env=PROCESSOR, check=True)
+        return [dict(np.load(f"{out}/{rank}.npz")) for rank in range(processes)]
 
 
 @pytest.mark.parametrize(("processes", "accumulation"), DIVISIONS)
-def test_every_division_learns_the_same_from_the_batches_of_the_plan(learned, processes, accumulation):
+def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, accumulation):
     """Each pair of each global batch in exactly one process, once; the gradient is that of one process."""
     (alone,), ranks = learned(1, 1, 0.0), learned(processes, accumulation, 0.0)
     lengths = random_text(1, 53).lengths
@@ -59,7 +54,7 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(learned, pr
 
 
 @pytest.mark.slow
-def test_as_many_pieces_draw_the_same_dropout(learned):
+def test_as_many_pieces_draw_the_same_dropout():
     """1 x 4, 2 x 2 and 4 x 1: which process a piece falls to changes nothing but rounding."""
     (alone,) = learned(1, 4, 0.3)
     for processes, accumulation in ((2, 2), (4, 1)):

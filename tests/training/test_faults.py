@@ -15,7 +15,7 @@ import pytest
 import torch
 from support.commands import do
 from support.project import ROOT
-from support.toy import PROCESSOR, TORCHRUN, heed_signals, make_data, make_experiment, make_run, random_lines
+from support.toy import PROCESSOR, TORCHRUN, heed_signals, make_data, make_experiment, make_run, metrics, random_lines
 
 from transformer.model import weights as checkpoints
 from transformer.process import EXIT_INTERRUPTED, STOPPING
@@ -77,12 +77,6 @@ def straight(tmp_path_factory, data, on_the_processor) -> Path:
     run = new_run(tmp_path_factory.mktemp("straight"), 100, save_every=3, tokens=60)
     do("train", run, "--data", data, "--threads", 1)
     return run
-
-
-def metrics(run: Path) -> list[dict]:
-    speed = ("seconds", "target_tokens_per_second")
-    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().split("\n")[:-1]]
-    return [{key: value for key, value in entry.items() if key not in speed} for entry in entries]
 
 
 @pytest.mark.usefixtures("on_the_processor")
@@ -165,17 +159,6 @@ def test_a_signal_does_not_silence_an_error(tmp_path, data):
     training = Training(run, data, [*FAULTY, "exception_and_signal", "0", "25"])
     assert training.wait(SOON) == 1
     assert "transformer train: error: step 26 (epoch 0, batch 25: " in training.err
-
-
-@slow
-def test_two_processes_go_on_from_one(tmp_path, data):
-    run = new_run(tmp_path, steps=40)
-    Training(run, data, [*FAULTY, "killed", "0", "25"]).wait(LONG)
-    again = Training(run, data, processes=2)
-    assert again.wait(LONG) == 0
-    assert again.err.startswith("resumed from step 20 ")
-    summary = json.loads((run / "run.json").read_text())
-    assert [(start["step"], start["processes"]) for start in summary["starts"]] == [(0, 1), (20, 2)]
 
 
 @slow

@@ -1,7 +1,5 @@
 """The loss and its gradient against the distribution written out, and against PyTorch's cross-entropy."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -31,17 +29,6 @@ def naive(output: torch.Tensor, embedding: torch.Tensor, labels: torch.Tensor, e
     q = torch.full_like(log_p, epsilon / (V - 1))
     q[torch.arange(len(labels)), labels] = 1 - epsilon
     return -(q * log_p).sum()
-
-
-def test_by_hand():
-    """One token of three, whose logits are log 1, log 2 and log 5: p = (1/8, 2/8, 5/8). The truth is the second.
-
-    epsilon = 0.2 leaves 0.8 to it and 0.1 to each other.
-    """
-    output, embedding = torch.tensor([[1.0]]), torch.tensor([[1.0], [2.0], [5.0]]).log()
-    smoothed, plain = smoothed_cross_entropy(output, embedding, torch.tensor([1]), 0.2)
-    assert plain.item() == pytest.approx(math.log(8 / 2))
-    assert smoothed.item() == pytest.approx(0.1 * math.log(8) + 0.8 * math.log(8 / 2) + 0.1 * math.log(8 / 5))
 
 
 @pytest.mark.parametrize("n", [1, CHUNK - 1, CHUNK, CHUNK + 1, LOTS])
@@ -74,9 +61,6 @@ def test_products_in_half_the_bits_are_near():
     for half_gradient, gradient in zip(*(torch.autograd.grad(loss, leaves) for loss in (half, whole)), strict=True):
         assert half_gradient.dtype == torch.float32
         assert (half_gradient - gradient).norm() < 0.02 * gradient.norm()
-
-
-# A parser's softmax (§6.3): it can write the first rows of the embedding alone.
 
 
 READ, WRITTEN = [[12, 36, EOS], [13, 29, 12, 17, EOS]], [[5, 10, 5, EOS], [2, EOS]]

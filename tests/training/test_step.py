@@ -6,23 +6,11 @@ import numpy as np
 import pytest
 import torch
 from msgspec.structs import replace
-from support.toy import CPU, TEXT, make_experiment, start
+from support.toy import CPU, TABLE_5, TEXT, make_experiment, start
 from torch import nn
 
-from transformer.config.experiment import learning_rate, rate
+from transformer.config.experiment import rate
 from transformer.training.step import adam
-
-
-@pytest.mark.parametrize(
-    ("step", "expected"),
-    [
-        (1, 1.746928e-7),  # 512^-0.5 * 4000^-1.5
-        (4000, 6.987712e-4),  # 512^-0.5 * 4000^-0.5, the peak
-        (100_000, 1.397542e-4),  # 512^-0.5 * 100000^-0.5
-    ],
-)
-def test_the_base_models_rate(step, expected):
-    assert learning_rate(step, 512, 4000) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -44,21 +32,8 @@ def test_adam_has_the_constants_of_the_experiment(experiment):
     assert (settings["betas"], settings["eps"], settings["weight_decay"]) == ((0.7, 0.9), 0.1, 0)
 
 
-# Forms that Table 5 gives the model.
-
-FORMS = {
-    "pre-norm": {"norm": "pre"},
-    "no residual": {"residual": False},
-    "not scaled": {"scaled": False},
-    "additive": {"attention": "additive", "P_drop_attention": 0.1},
-    "no positions": {"positions": "none"},
-    "untied": {"tied": False},
-    "all at once": {"norm": "pre", "residual": False, "attention": "additive", "positions": "none", "tied": False},
-}
-
-
 @pytest.mark.usefixtures("on_the_processor")
-@pytest.mark.parametrize("model", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("model", TABLE_5.values(), ids=TABLE_5)
 def test_gradients_reach_every_parameter_and_are_those_of_finite_differences(tmp_path, model):
     """Along the gradient itself, the loss changes by the gradient's norm. Random biases keep every vector from zero."""
     learner = start(tmp_path, make_experiment(model=model | {"P_drop": 0.0, "P_drop_attention": 0.0})).learner

@@ -1,6 +1,5 @@
 """Training: resumed equals uninterrupted bit for bit, logs and files tell what was done, and the model learns."""
 
-import json
 import math
 import struct
 from types import SimpleNamespace
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.toy import CPU, ROWS, TEXT, copy_text, interrupt, make_experiment, start, train
+from support.toy import CPU, ROWS, TEXT, copy_text, interrupt, make_experiment, metrics, start, train
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from transformer.config.experiment import PAD
@@ -20,20 +19,12 @@ from transformer.storage.files import InputError
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loop import TrainingError
 
-SPEED = ("seconds", "target_tokens_per_second")  # in the metrics: no two runs have the same
-
-
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 
 @pytest.fixture(autouse=True)
 def messages(caplog):
     caplog.set_level("INFO")
-
-
-def metrics(folder, without=SPEED):
-    entries = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in entry.items() if key not in without} for entry in entries]
 
 
 def saved(folder):
@@ -43,18 +34,6 @@ def saved(folder):
         for key in ("seconds", "starts"):
             header.pop(key, None)
     return files
-
-
-def assert_same(folder, expected):
-    """Check that two folders hold the same checkpoints, states and metrics, bit for bit."""
-    files, wanted = saved(folder), saved(expected)
-    assert files.keys() == wanted.keys()
-    for name, (tensors, header) in wanted.items():
-        assert files[name][1] == header, name
-        assert files[name][0].keys() == tensors.keys()
-        for parameter, tensor in tensors.items():
-            assert torch.equal(files[name][0][parameter], tensor), f"{name}: {parameter}"
-    assert metrics(folder) == metrics(expected)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +53,12 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, uninterrupted):
         with open(tmp_path / "metrics.jsonl", "a") as file:
             file.write('{"step": 6, "ep')
     train(start(tmp_path, make_experiment()))
-    assert_same(tmp_path, uninterrupted)
+    files, expected = saved(tmp_path), saved(uninterrupted)
+    assert files.keys() == expected.keys()
+    for name, (tensors, header) in expected.items():
+        assert files[name][1] == header, name
+        torch.testing.assert_close(files[name][0], tensors, rtol=0, atol=0)
+    assert metrics(tmp_path) == metrics(uninterrupted)
 
 
 def other_experiment(path):

@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from sacrebleu.metrics import BLEU
-from support.toy import ALONE, ROWS, logits, make_vocabulary, random_text, varied_model
+from support.toy import ALONE, ROWS, greedy, logits, make_vocabulary, random_text, varied_model
 
-from transformer.config.experiment import EOS, PAD
+from transformer.config.experiment import EOS
 from transformer.data.corpus import Subwords
 from transformer.training.validation import Evaluation
 
@@ -21,19 +21,14 @@ def evaluation(tmp_path) -> Evaluation:
     return Evaluation(random_text(1, 50, ids=len(vocabulary)), vocabulary, (60, 60), SENTENCES, ALONE)
 
 
-def greedy(model, source: list[int], size: int) -> list[int]:
-    """Translate by the likeliest token each time, with the whole decoder."""
-    ids = []
-    while len(ids) < len(source) + 50 and EOS not in ids:
-        row = logits(model, source, ids)[-1, :size]
-        row[PAD] = -torch.inf
-        ids.append(int(row.argmax()))
-    return [token for token in ids if token != EOS]
-
-
 def test_bleu_is_that_of_an_independent_search(evaluation):
     model, dev, vocabulary = varied_model(), evaluation.dev, evaluation.vocabulary
-    hypotheses = [greedy(model, dev.source[i].tolist(), len(vocabulary)) for i in range(SENTENCES)]
+
+    def translated(i: int) -> list[int]:
+        source = dev.source[i].tolist()
+        return [token for token in greedy(model, source, len(vocabulary), len(source) + 50) if token != EOS]
+
+    hypotheses = [translated(i) for i in range(SENTENCES)]
     searched = []
     world = type("Two", (), {"rank": 0, "size": 2, "gather": lambda _, pairs: searched.extend(pairs) or [pairs]})
     for rank in (0, 1):

@@ -92,9 +92,6 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     assert sorted(os.listdir(tmp_path)) == ["1", "mine", "run"]
 
 
-# The model card and the docs.
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from support.commands import do
 from support.toy import (
     DECODING,
     ROWS,
+    greedy,
     logits,
     make_experiment,
     make_vocabulary,
@@ -61,9 +62,12 @@ def opened(library, vocabulary, tmp_path):
     return make
 
 
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 @torch.no_grad()
-def check_log_probabilities(model, theirs):
-    """Compare the logarithms of all probabilities, which differ by more than 1; the epsilon of LayerNorm, by 0.001."""
+def test_log_probabilities_are_the_models(opened, changes):
+    """The logarithms of all probabilities differ by more than 1; the epsilon of LayerNorm, by 0.001."""
+    model = varied_model(**changes)
+    theirs = opened(model)
     for source, target in zip(*(random_sentences(seed, 5, longest=9, ids=SUBWORDS) for seed in (1, 2)), strict=True):
         expected = logits(model, source, target).log_softmax(dim=1)
         ids = {"input_ids": source, "decoder_input_ids": [theirs.config.decoder_start_token_id, *target]}
@@ -72,12 +76,6 @@ def check_log_probabilities(model, theirs):
         torch.testing.assert_close(found[:, :rows], expected, atol=1e-3, rtol=0)
         assert found[:, rows:].exp().max() == 0
         assert expected.max() - expected.min() > 1
-
-
-@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
-def test_log_probabilities_are_the_models(opened, changes):
-    model = varied_model(**changes)
-    check_log_probabilities(model, opened(model))
 
 
 @pytest.mark.parametrize(
@@ -97,14 +95,6 @@ def test_what_marian_cannot_express_is_refused(vocabulary, tmp_path, changes, me
         vocabulary = Subwords(tmp_path / "parser.model")
     with pytest.raises(InputError, match=f"^Marian: expected {re.escape(message)}$"):
         save_marian(random_model(1, **changes), vocabulary, make_experiment(), DECODING, tmp_path)
-
-
-def greedy(model, source, limit):
-    """Choose the likeliest subword each time, given the whole prefix."""
-    ids = []
-    while len(ids) < limit and EOS not in ids:
-        ids.append(int(logits(model, source, ids)[-1, PAD + 1 : SUBWORDS].argmax()) + PAD + 1)
-    return ids
 
 
 def generated(theirs, sentences, limit):
@@ -141,7 +131,7 @@ def test_greedy_outputs_are_the_models_in_both_libraries(opened, vocabulary, tmp
         model.embedding.weight[[PAD, *range(SUBWORDS, ROWS)]] *= 3
     best = [logits(model, sentence, []).argmax().item() for sentence in sentences]
     assert any(token == PAD or token >= SUBWORDS for token in best)
-    expected = [greedy(model, sentence, 12) for sentence in sentences]
+    expected = [greedy(model, sentence, SUBWORDS, 12) for sentence in sentences]
     assert len(set(map(tuple, expected))) > 10
     assert generated(opened(model), sentences, 12) == expected
     assert translated(tmp_path, _marian_tokens(vocabulary, ROWS), SUBWORDS, sentences, 12) == expected

@@ -4,7 +4,6 @@ import itertools
 import math
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from support.toy import Table, random_table, sequence_log_p
 
 from transformer.config.experiment import EOS, PAD
-from transformer.translation.search import beam_search, expand, length_penalty
+from transformer.translation.search import beam_search, expand
 
 
 def search(log_p, limits, beam, alpha, sentences=None):
@@ -48,12 +47,6 @@ def exhaustive_beam(log_p, sentence, limit, beam, alpha, n=1):
     return [(ids, score) for score, ids in ranked[:n]]
 
 
-def test_length_penalty_by_hand():
-    assert length_penalty(1, 0.6) == 1
-    assert length_penalty(7, 0.5) == pytest.approx(math.sqrt(2))
-    assert length_penalty(np.array([7, 31]), 1.0).tolist() == [2, 6]
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize(("V", "limit"), [(4, 4), (7, 3)])
 def test_a_wide_beam_is_brute_force(alpha, V, limit):
@@ -63,15 +56,6 @@ def test_a_wide_beam_is_brute_force(alpha, V, limit):
         best, best_score = brute_force(log_p, sentence, limit, alpha, V)
         assert ids == best
         assert score == pytest.approx(best_score, rel=1e-5)
-
-
-def test_eos_counts_in_the_length():
-    """At once: -1 / (6/6). After a word: -1.18 / (7/6) = -1.011. Not counting EOS, -1.2 would lose against -1.18."""
-    word, impossible = EOS + 1, -math.inf
-    table = {(): [impossible, -1.0, -0.5], (word,): [impossible, -0.68, -5.0]}
-    ((ids, score),) = search(lambda _, prefix: table.get(prefix, table[word,]), [2], beam=2, alpha=1.0)
-    assert ids == [EOS]
-    assert score == pytest.approx(-1.0)
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["ended", "never ended"])
@@ -94,15 +78,6 @@ def test_n_best_equals_those_of_a_search_that_never_stops_early(beam, n, alpha, 
         assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-5)
         assert found[0] == search(log_p, [limit], beam, alpha, [sentence])[0]
     assert max(map(len, together)) == (n if ends and beam > 1 else min(n, beam))
-
-
-def test_hypotheses_that_cannot_win_are_dropped():
-    """Step 1 ends one with -1.0: the word with -0.7 can still win, that with -3.0 cannot. Step 2 likewise."""
-    table = {(): [-math.inf, -1.0, -0.7, -3.0], (2,): [-math.inf, -2.0, -0.2, -0.4]}
-    decoder = Table(lambda _, prefix: table.get(prefix, [-math.inf, -0.05, -5.0, -5.0]), [0])
-    (((ids, score),),) = beam_search(decoder, torch.tensor([5]), 2, 0.0)
-    assert (ids, score) == ([2, 2, EOS], pytest.approx(-0.95))
-    assert decoder.widths == [1, 1, 1]
 
 
 def test_sentences_that_end_leave_the_batch():

@@ -34,36 +34,30 @@ def demo(tmp_path_factory) -> Path:
     return project
 
 
-def read_table(demo: Path, table: str) -> tuple[list[dict[str, str]], str]:
-    """Return the rows of a table and its text in Markdown."""
-    path = demo / f"results/demo/tables/{table}.csv"
-    return list(csv.DictReader(path.read_text("utf-8").splitlines())), path.with_suffix(".md").read_text("utf-8")
+def read_table(demo: Path, table: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((demo / f"results/demo/tables/{table}.csv").read_text("utf-8").splitlines()))
 
 
 def test_translators_learn(demo):
     """The grammar is easy: a model that learned it is near a BLEU of 100 (or a rounding above), else near 0."""
-    rows, markdown = read_table(demo, "table2")
+    rows = read_table(demo, "table2")
     ours = [row for row in rows if row["by"] == "ours"]
     assert [row["model"] for row in ours] == ["Transformer (base)", "Transformer (big)"]
     for row in ours:
         assert "grammar" in row["label"]
         assert all(90 < float(row[f"{task}_bleu"]) < 100.001 for task in ("en-de", "en-fr"))
-    assert "ConvS2S" in markdown
-    assert "27.3" in markdown
     lines = (demo / "results/demo/runs/en-fr/big/1/metrics.jsonl").read_text().splitlines()
     perplexities = [entry["dev_perplexity"] for entry in map(json.loads, lines) if "dev_perplexity" in entry]
     assert perplexities[-1] < min(2, perplexities[0])
 
 
 def test_table_3_has_all_rows_and_those_of_the_demo_have_learned(demo):
-    rows, markdown = read_table(demo, "table3")
+    rows = read_table(demo, "table3")
     assert {row["experiment"] for row in rows} == CONFIG.experiments.keys()
     bleu = {row["experiment"]: float(row["bleu"]) for row in rows if row["bleu"]}
     assert bleu.keys() == set(ROWS) & CONFIG.experiments.keys()
     assert all(value > 0.7 * bleu["base"] > 63 for value in bleu.values())
     assert all(row["p"] for row in rows if row["experiment"] in bleu.keys() - {"base"})  # base has several seeds
-    for shown in ("grammar-dev", "4.92", "learned-positions", "Base here: N="):
-        assert shown in markdown
 
 
 @pytest.mark.parametrize("row", [row for row in [*CONFIG.experiments, *CONFIG.claims] if row not in ROWS])
@@ -79,7 +73,7 @@ def test_every_other_row_of_tables_3_and_5_can_be_trained(demo, tmp_path, on_the
 
 def test_table_5_tests_its_claims(demo):
     """Without residuals, warm-up or positions a model visibly fails."""
-    rows, markdown = read_table(demo, "table5")
+    rows = read_table(demo, "table5")
     rows = {row["compared"]: row for row in rows}
     for name in ("no-residual", "no-warmup", "no-positions"):
         row = rows[f"`{name}` − `base`"]
@@ -89,18 +83,15 @@ def test_table_5_tests_its_claims(demo):
     assert 0 < float(masked["p"]) <= float(masked["p_holm"]) <= 1
     measured = ["5 checkpoints − the last", "beam 20", "3 × the longest", "4 heads masked − all, encoder"]
     assert all(any(name in compared for compared in rows) for name in measured)
-    assert "Measured on 100 sentences of the dev set." in markdown
 
 
 def test_parsers_learn(demo):
-    rows, markdown = read_table(demo, "table4")
+    rows = read_table(demo, "table4")
     supervised, semi = [row for row in rows if row["by"] == "ours"]
     # A parser that learned the grammar is above this, as translators are above theirs; one that did not is below 40.
     assert 95 <= float(supervised["f1"]) <= 100
     assert 80 <= float(semi["f1"]) <= 100
     assert "self-training" in semi["training"]
-    for shown in ("Dyer et al. (2016)", "91.3", "92.7", "17 million"):
-        assert shown in markdown
 
 
 def test_a_person_parses(demo):

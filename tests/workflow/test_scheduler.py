@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_limit_that_the_rules_take_away_is_there():
-    """workflow/rules/scheduler.smk sets it to None; under another name that does nothing."""
+    """workflow/rules/common.smk sets it to None; under another name that does nothing."""
     assert "if self.job_rate_limiter is None" in inspect.getsource(JobScheduler)
 
 

@@ -1,13 +1,7 @@
-# The code on which the attention weights of trained runs depend.
-ATTENTION = [*SEARCH, "evaluation/attention.py", "commands/analyse.py"]
 # The code on which all analyses depend; each also depends on its own module.
-ANALYSIS = [
-    *SEARCH,
-    *SCORES,
-    *(f"evaluation/{name}.py" for name in ("analysis", "evaluated_run", "masking")),
-    *(f"training/{name}.py" for name in ("batches", "loss")),
-    "commands/analyse.py",
-]
+ANALYSIS = [*SEARCH, *SCORES, "commands/analyse.py", "training/batches.py"]
+ANALYSIS += ["training/loss.py", "evaluation/analysis.py"]
+ANALYSIS += ["evaluation/evaluated_run.py", "evaluation/masking.py"]
 
 
 rule analyse:
@@ -33,15 +27,12 @@ rule analyse:
         "../../environment.yml"
     threads: share_of_processors
     resources:
-        mem_mb=memory(2500, large=12000),
-        gpu=gpus_of_run,
-        launch="here",
+        **SEARCHING,
     params:
         run=subpath(output[0], parent=True),
         options=ask.analysis_options,
     shell:
-        f"{SCRIPTS}/gpus"
-        " {resources.launch} {resources.gpu} {threads} python -m transformer analyse"
+        f"{ON_GPUS} analyse"
         " {wildcards.analysis} --run {params.run:q} --source {input.source:q} --target {input.target:q}"
         " {params.options:q} --threads {threads} --output {output:q} 2>&1 | tee {log:q}"
 
@@ -49,7 +40,7 @@ rule analyse:
 rule attend:
     input:
         unpack(ask.attended),
-        code=ask.code(*ATTENTION),
+        code=ask.code(*SEARCH, "evaluation/attention.py", "commands/analyse.py"),
     output:
         RESULTS.attention,
     log:
@@ -66,8 +57,7 @@ rule attend:
         sentences=CONFIG.attention.sentences,
         longest=CONFIG.attention.longest,
     shell:
-        f"{SCRIPTS}/gpus"
-        " {resources.launch} {resources.gpu} {threads} python -m transformer attend"
+        f"{ON_GPUS} attend"
         " --run {params.run:q} --weights {input.weights:q} --figures {params.figures:q}"
         " --text {input.text:q} --count {params.sentences} --longest {params.longest} --threads {threads}"
         " --output {output:q} 2>&1 | tee {log:q}"

@@ -1,17 +1,13 @@
 # What rules share: the questions to the configuration, the folders, and what jobs may use of a machine.
-import os
 import shlex
 import shutil
 import subprocess
-import sys
 from functools import cache
-from pathlib import Path
 
 from transformer.config.scales import PARSER, training_threads
 from transformer.storage.files import InputError
 from transformer.pipeline.inputs import DECODINGS, Inputs, untracked
-from transformer import layout
-from transformer.layout import RESOURCES
+from transformer.layout import RESOURCES, Results
 from transformer.pipeline.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
 
 # Paths of the project are relative in its own folder, where finished jobs have recorded them so.
@@ -19,19 +15,15 @@ HERE = "" if ROOT.samefile(os.curdir) else str(ROOT)
 # For the beginning of a `shell:`, in which braces are Snakemake's.
 SCRIPTS = shlex.quote(os.path.join(HERE, "workflow/scripts"))
 SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
+ON_GPUS = f"{SCRIPTS}/gpus {{resources.launch}} {{resources.gpu}} {{threads}} python -m transformer"
 ask = Inputs(CONFIG, HERE)
 # The code on which the results of beam search depend, and scores.
-SEARCH = [
-    "model",
-    "data/corpus.py",
-    "data/tokenization.py",
-    *(f"translation/{name}.py" for name in ("search", "translator")),
-]
-SCORES = [
-    "data/tokenization.py",
-    *(f"evaluation/{name}.py" for name in ("bleu", "scores", "significance")),
-]
-RESULTS = layout.Results(f"{CONFIG.results}/{{scale}}")
+TEXT = "data/tokenization.py"
+SEARCH = ["model", "data/corpus.py", TEXT]
+SEARCH += ["translation/search.py", "translation/translator.py"]
+SCORES = [TEXT, "evaluation/bleu.py", "evaluation/scores.py"]
+SCORES += ["evaluation/significance.py"]
+RESULTS = Results(f"{CONFIG.results}/{{scale}}")
 DATA = RESULTS.data("{task}")
 RUN = RESULTS.run("{task}", "{experiment}", "{seed}")
 PARSER_RUN = RESULTS.run("{task}", PARSER, "{seed}")
@@ -48,10 +40,7 @@ def any_of(names):
 
 def check_python():
     """End with one line if the `python` that rules call lacks the project's packages; conda jobs call another."""
-    if any(
-        str(method) == "conda"
-        for method in workflow.deployment_settings.deployment_method
-    ):
+    if "conda" in map(str, workflow.deployment_settings.deployment_method):
         return
     expected, found = Path(sys.executable).parent, shutil.which("python")
     packages = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('torch', 'sentencepiece'))))"
@@ -88,13 +77,11 @@ def train_threads(wildcards):
     """Return the processors of a training: where a profile has Slurm start it, those of its GPUs on each node."""
     name = "train_parser" if wildcards.experiment == PARSER else "train"
     # A private name, for lack of another: the resources of a rule as a profile or the command line sets them.
-    own = workflow.resource_settings._parsed_overwrite_resources.get(
-        workflow.modifier.modify_rulename(name), {}
-    )
+    own = workflow.resource_settings._parsed_overwrite_resources
+    own = own.get(workflow.modifier.modify_rulename(name), {})
+    requested = {key: entry.raw for key, entry in own.items()}
     try:
-        return training_threads(
-            {key: entry.raw for key, entry in own.items()}
-        ) or share_of_processors(wildcards)
+        return training_threads(requested) or share_of_processors(wildcards)
     except InputError as problem:
         sys.exit(f"Snakefile: {name}: {problem}")
 
@@ -118,9 +105,15 @@ def gpus_of_run(wildcards):
     return min(1, int(subprocess.run(count, capture_output=True, check=True).stdout))
 
 
+# What a search by a trained model may use.
+SEARCHING = dict(mem_mb=memory(2500, large=12000), gpu=gpus_of_run, launch="here")
 check_python()
 if missing := ask.at(CONFIG.scale).absent_treebank:
-    print(
-        f"`all` leaves out table4: no folder {missing} with the Penn Treebank",
-        file=sys.stderr,
-    )
+    without = f"`all` leaves out table4: no folder {missing} with the Penn Treebank"
+    print(without, file=sys.stderr)
+
+
+# Snakemake limits jobs per second by a timer for each finished job. Each timer makes the scheduler look at all waiting
+# jobs: after a hundred jobs this takes half a core. On a cluster, `jobs` limits the queue.
+onstart:
+    workflow.scheduler.job_rate_limiter = None

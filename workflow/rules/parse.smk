@@ -20,15 +20,12 @@ rule parse:
         "../../environment.yml"
     threads: share_of_processors
     resources:
-        mem_mb=memory(2500, large=12000),
-        gpu=gpus_of_run,
-        launch="here",
+        **SEARCHING,
     params:
         run=subpath(output.trees, parent=True),
         search=lambda wildcards: PARSER_SEARCHES[wildcards.search],
     shell:
-        f"{SCRIPTS}/gpus"
-        " {resources.launch} {resources.gpu} {threads} python -m transformer parse"
+        f"{ON_GPUS} parse"
         " {params.search} --run {params.run:q} --input {input.words:q} --tokenized"
         " --output {output.trees:q} --json {output.parses:q} --threads {threads} 2>&1 | tee {log:q}"
 
@@ -74,16 +71,13 @@ rule silver_parse:
         "../../environment.yml"
     threads: share_of_processors
     resources:
-        mem_mb=memory(2500, large=12000),
-        gpu=gpus_of_run,
-        launch="here",
+        **SEARCHING,
     params:
         run=subpath(input.decoding, parent=True),
         decoding=ask.silver_decoding,
         most=lambda wildcards: ask.task(wildcards).silver.sentences,
     shell:
-        f"{SCRIPTS}/gpus"
-        " {resources.launch} {resources.gpu} {threads} python -m transformer parse"
+        f"{ON_GPUS} parse"
         " --constrained --run {params.run:q} --input {input.text:q} --most {params.most}"
         " --decoding {params.decoding:q} --output {output.trees:q} --json {output.parses:q} --threads {threads}"
         " 2>&1 | tee {log:q}"

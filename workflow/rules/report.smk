@@ -1,19 +1,13 @@
 # The paper's tables beside ours (.csv has all digits), the figures, and the page of a scale with all of them.
+MADE_BY = ["evaluation", "pipeline/registry.py", "report/tables"]
+TABLE_CODE = [*MADE_BY, "report/__init__.py", "report/templates/table.html", TEXT]
+TABLE_CODE += ["data/corpus.py", "model/cost.py"]
 
 
 rule table:
     input:
         unpack(ask.files_of(TABLES, "table")),
-        code=ask.code(
-            "report/__init__.py",
-            "report/tables",
-            "report/templates/table.html",
-            "data/corpus.py",
-            "data/tokenization.py",
-            "evaluation",
-            "model/cost.py",
-            "pipeline/registry.py",
-        ),
+        code=ask.code(*TABLE_CODE),
     output:
         [RESULTS.table("{table}", ending) for ending in ("csv", "md", "tex", "json")],
         html=report(
@@ -38,14 +32,7 @@ rule table:
 rule figure:
     input:
         unpack(ask.files_of(FIGURES, "figure")),
-        code=ask.code(
-            "report/figures",
-            "report/tables",
-            "evaluation",
-            "model",
-            "config/experiment.py",
-            "pipeline/registry.py",
-        ),
+        code=ask.code(*MADE_BY, "report/figures", "model", "config/experiment.py"),
     output:
         [RESULTS.figure("{figure}", ending) for ending in ("pdf", "json", "png")],
         svg=report(

@@ -36,15 +36,12 @@ rule translate:
         "../../environment.yml"
     threads: share_of_processors
     resources:
-        mem_mb=memory(2500, large=12000),
-        gpu=gpus_of_run,
-        launch="here",
+        **SEARCHING,
     params:
         run=subpath(output[0], parent=True),
         decoding=ask.search,
     shell:
-        f"{SCRIPTS}/gpus"
-        " {resources.launch} {resources.gpu} {threads} python -m transformer translate"
+        f"{ON_GPUS} translate"
         " --run {params.run:q} --weights {input.weights:q}"
         " --decoding {params.decoding:q} --input {input.text:q} --output {output:q} --threads {threads}"
         " 2>&1 | tee {log:q}"

@@ -1,4 +1,3 @@
-# Writes the settings of a run's beam search.
 from transformer.cli import job
 
 with job("decoding", snakemake.log[0]):

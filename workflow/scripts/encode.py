@@ -1,4 +1,3 @@
-# Turns the text of a task into token arrays.
 from transformer.cli import job
 
 with job("encode", snakemake.log[0]):

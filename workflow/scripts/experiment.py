@@ -1,4 +1,3 @@
-# Writes the settings of a training.
 from transformer.cli import job
 
 with job("experiment", snakemake.log[0]):

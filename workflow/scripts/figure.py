@@ -1,4 +1,3 @@
-# Makes one figure.
 from transformer.cli import job
 
 with job("figure", snakemake.log[0]):

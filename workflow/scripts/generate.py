@@ -1,4 +1,3 @@
-# Writes sentences and trees of the demo grammar.
 from transformer.cli import job
 
 with job("generate", snakemake.log[0]):

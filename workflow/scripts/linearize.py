@@ -1,4 +1,3 @@
-# Turns the trees of a split into words and symbols.
 from transformer.cli import job
 
 with job("linearize", snakemake.log[0]):

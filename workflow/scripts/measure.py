@@ -1,4 +1,3 @@
-# Measures the layers of Table 1 on this machine.
 from transformer.cli import job
 
 with job("measure", snakemake.log[0]):

@@ -1,4 +1,3 @@
-# Writes the page of a scale.
 from transformer.cli import job
 
 with job("page", snakemake.log[0]):

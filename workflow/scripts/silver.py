@@ -1,4 +1,3 @@
-# Selects the trees of which a parser is most certain.
 from transformer.cli import job
 
 with job("silver", snakemake.log[0]):

@@ -1,4 +1,3 @@
-# Makes one table.
 from transformer.cli import job
 
 with job("table", snakemake.log[0]):

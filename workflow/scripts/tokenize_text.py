@@ -1,4 +1,4 @@
-# Cleans and tokenises one split of a task. As tokenize.py it would hide a standard module from `gpus` in this folder.
+# As tokenize.py, this file would hide a standard module from `gpus` in this folder.
 from transformer.cli import job
 
 with job("tokenize", snakemake.log[0]):

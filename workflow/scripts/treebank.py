@@ -1,4 +1,3 @@
-# Extracts the trees of a treebank.
 from transformer.cli import job
 
 with job("treebank", snakemake.log[0]):

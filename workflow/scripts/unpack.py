@@ -1,4 +1,3 @@
-# Unpacks one side of a corpus.
 from transformer.cli import job
 
 with job("unpack", snakemake.log[0]):

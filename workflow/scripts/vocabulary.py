@@ -1,4 +1,3 @@
-# Learns the vocabulary of a task.
 from transformer.cli import job
 
 with job("vocabulary", snakemake.log[0]):

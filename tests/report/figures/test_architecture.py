@@ -7,16 +7,10 @@ from transformer.config.experiment import save
 from transformer.report.figures.architecture import figure1, figure2
 
 
-@pytest.fixture
-def drawn(tmp_path):
-    """Return a function that draws a figure of a model with these changes, and returns it and its texts."""
-
-    def draw(figure, **changes):
-        save(make_experiment(model=changes), tmp_path / "experiment.yaml")
-        drawing = figure(experiment=str(tmp_path / "experiment.yaml"))
-        return drawing, [text.get_text() for text in drawing.figure.axes[0].texts]
-
-    return draw
+def drawn(tmp_path, figure, **changes):
+    save(make_experiment(model=changes), tmp_path / "experiment.yaml")
+    drawing = figure(experiment=str(tmp_path / "experiment.yaml"))
+    return drawing, [text.get_text() for text in drawing.figure.axes[0].texts]
 
 
 def heights(drawing, text: str) -> list[float]:
@@ -35,23 +29,23 @@ def heights(drawing, text: str) -> list[float]:
     ],
     ids=str,
 )
-def test_figure_1_has_the_models_parts(drawn, changes, counts):
-    _, written = drawn(figure1, **changes)
+def test_figure_1_has_the_models_parts(tmp_path, changes, counts):
+    _, written = drawn(tmp_path, figure1, **changes)
     assert {text: written.count(text) for text in counts} == counts
 
 
-def test_figure_1_draws_the_norm_in_its_place(drawn):
+def test_figure_1_draws_the_norm_in_its_place(tmp_path):
     attention, output = "Multi-Head\nAttention\n$h$ = 2", "Linear\n(shared matrix)"
-    post, _ = drawn(figure1)
+    post, _ = drawn(tmp_path, figure1)
     assert min(heights(post, attention)) < min(heights(post, "Add & Norm"))
-    pre, _ = drawn(figure1, norm="pre")
+    pre, _ = drawn(tmp_path, figure1, norm="pre")
     assert min(heights(pre, "Norm")) < min(heights(pre, attention)) < min(heights(pre, "Add"))
     assert max(heights(pre, "Add")) < max(heights(pre, "Norm")) < min(heights(pre, output))
     assert "(norm and add round it)" in pre.caption
     assert "Each stack ends with norm." in pre.caption
 
 
-def test_figure_2_draws_the_attention_of_the_model(drawn):
-    drawing, written = drawn(figure2, scaled=False)
+def test_figure_2_draws_the_attention_of_the_model(tmp_path):
+    drawing, written = drawn(tmp_path, figure2, scaled=False)
     assert {"Dot-Product\nAttention", "Dot-Product Attention"} <= set(written)
     assert not any("cale" in text for text in [*written, drawing.caption, drawing.alt])

@@ -32,34 +32,29 @@ def test_structured_heads_are_sharp_and_unlike():
     assert _two_structured(heads[:1]) == (0,)
 
 
-@pytest.fixture
-def drawn(tmp_path):
-    """Return a function that draws: four words, three heads; in the second layer "its" gives "bird" 0.2, 0.7, 0.5."""
-
-    def draw(figure, **about):
-        other = np.full((3, 4, 4), 0.25)
-        shown = other.copy()
-        shown[:, 2] = [[0.8, 0.2, 0, 0], [0.3, 0.7, 0, 0], [0.46, 0.5, 0.04, 0]]
-        words, layers = ["The", "bird", "its", "<EOS>"], [other.tolist(), shown.tolist()]
-        sentence = {"title": "t", "figures": about} | dict.fromkeys(("source", "target", "shifted"), words)
-        sentence |= dict.fromkeys(("encoder", "decoder", "cross"), layers)
-        content = {"run": "en-de/base/1", "label": "toy", "layers": 2, "heads": 3, "sentences": [sentence]}
-        (tmp_path / "attention.json").write_text(json.dumps(content))
-        drawing = figure(attention=str(tmp_path / "attention.json"))
-        (axes,) = drawing.figure.axes
-        rays = [(line.get_color(), line.get_alpha()) for line in axes.lines]
-        return drawing, {text.get_text() for text in axes.texts}, rays
-
-    return draw
+def drawn(tmp_path, figure, **about):
+    """Draw four words and three heads: in the second layer "its" gives "bird" 0.2, 0.7 and 0.5."""
+    other = np.full((3, 4, 4), 0.25)
+    shown = other.copy()
+    shown[:, 2] = [[0.8, 0.2, 0, 0], [0.3, 0.7, 0, 0], [0.46, 0.5, 0.04, 0]]
+    words, layers = ["The", "bird", "its", "<EOS>"], [other.tolist(), shown.tolist()]
+    sentence = {"title": "t", "figures": about} | dict.fromkeys(("source", "target", "shifted"), words)
+    sentence |= dict.fromkeys(("encoder", "decoder", "cross"), layers)
+    content = {"run": "en-de/base/1", "label": "toy", "layers": 2, "heads": 3, "sentences": [sentence]}
+    (tmp_path / "attention.json").write_text(json.dumps(content))
+    drawing = figure(attention=str(tmp_path / "attention.json"))
+    (axes,) = drawing.figure.axes
+    rays = [(line.get_color(), line.get_alpha()) for line in axes.lines]
+    return drawing, {text.get_text() for text in axes.texts}, rays
 
 
-def test_a_word_that_is_not_there_is_named(drawn):
+def test_a_word_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="expected 'cat' once, found it 0 times"):
-        drawn(figure4, figure4=ITS | {"to": ["cat"]})
+        drawn(tmp_path, figure4, figure4=ITS | {"to": ["cat"]})
 
 
-def test_figure_3_has_a_line_for_each_weight_of_one_word(drawn):
-    drawing, texts, rays = drawn(figure3, figure3=ITS)
+def test_figure_3_has_a_line_for_each_weight_of_one_word(tmp_path):
+    drawing, texts, rays = drawn(tmp_path, figure3, figure3=ITS)
     expected = [(COLORS[0], 0.8), (COLORS[0], 0.2), (COLORS[1], 0.3), (COLORS[1], 0.7), (COLORS[2], 0.46)]
     assert rays == [*expected, (COLORS[2], 0.5)]  # 0.04 is too faint
     assert "for each of the 3 heads of layer 2, whose head 2 looks there most" in drawing.caption
@@ -68,9 +63,10 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(drawn):
         in drawing.caption
     )
     assert texts == {"from “its”, layer 2, all heads", "The", "bird", "its", "<EOS>"}
-    other, _, _ = drawn(figure4, figure4=ITS)
+    other, _, _ = drawn(tmp_path, figure4, figure4=ITS)
     assert "alone, in head 2 of layer 2 and head 3 of layer 2." in other.caption
     assert "0.70 and 0.50" in other.caption
     assert "Not seen here" not in other.caption
-    assert drawn(figure3, figure3=ITS | {"from": "Its"})[2] == rays  # whose first letter preparation made small
-    assert "Not seen here" in drawn(figure3, figure3=ITS | {"to": ["<EOS>"]})[0].caption  # 0.25 in layer 1, as all have
+    assert drawn(tmp_path, figure3, figure3=ITS | {"from": "Its"})[2] == rays  # preprocessing lowers its first letter
+    unseen, _, _ = drawn(tmp_path, figure3, figure3=ITS | {"to": ["<EOS>"]})  # 0.25 in layer 1, as all have
+    assert "Not seen here" in unseen.caption

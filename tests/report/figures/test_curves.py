@@ -62,10 +62,3 @@ def test_schedule_has_the_papers_peak(tmp_path):
     line = drawing.figure.axes[0].lines[0]
     assert "en-de/base at most 6.99e-04." in drawing.caption
     assert np.interp([2000, 4000, 16000], *line.get_data()) == pytest.approx([3.49e-4, 6.99e-4, 3.49e-4], rel=0.01)
-
-
-def test_schedule_without_warmup_begins_at_the_peak(tmp_path):
-    path = tmp_path / "experiment.yaml"
-    save(make_experiment(steps=100, warmup_steps=40, warmup=False), path)
-    rates = schedule(experiment=[path]).figure.axes[0].lines[0].get_ydata()
-    assert rates[0] == max(rates) > 1.5 * rates[-1]

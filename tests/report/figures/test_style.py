@@ -7,11 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
-from matplotlib.font_manager import findfont, fontManager
 from matplotlib.image import imread
 
-from transformer.report.figures import COLORS, style
-from transformer.report.figures.style import Drawing, _steady_svg, _write_in_other_fonts, new, save_drawing
+from transformer.report.figures import COLORS
+from transformer.report.figures.style import Drawing, _steady_svg, new, save_drawing
 from transformer.storage.records import Description
 
 # Linear sRGB as it is seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
@@ -53,17 +52,6 @@ def test_letters_are_drawn_in_a_font_that_has_them_or_named(tmp_path, caplog):
         ["/name: no font here has 我: install one, such as Noto (fonts-noto-core, -cjk)"],
         [],  # where a font has it
     )
-
-
-def test_a_font_that_was_installed_after_matplotlibs_list_was_made_is_found(monkeypatch):
-    """Whatever its weight: of STIX there is the bold one alone."""
-    bold = findfont("STIXGeneral:bold").path
-    monkeypatch.setattr(fontManager, "ttflist", [font for font in fontManager.ttflist if "STIX" not in font.name])
-    monkeypatch.setattr(style, "findSystemFonts", lambda: [bold, __file__])
-    figure, axes = new(2, 1)
-    axes.set(title="aⒶ")
-    assert _write_in_other_fonts(figure) == []
-    assert axes.title.get_family() == ["DejaVu Sans", "STIXGeneral"]
 
 
 def test_ids_and_coordinates_of_an_svg_do_not_depend_on_the_last_digits():

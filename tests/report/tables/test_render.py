@@ -9,7 +9,6 @@ from support.tools import typeset
 
 from transformer.report.tables import render
 from transformer.report.tables.render import Cell, Column, Grid, Table, _latex, lay_out
-from transformer.storage.records import read_json
 
 AWKWARD = "50 % & more_of {x}: a\\b ~ c^d # $1 <i> “q” ± ≤ ≥ † ‡ − × α β ε √ … é § ’ – —"
 TABLE = Table(
@@ -64,11 +63,6 @@ def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
     frame = pd.DataFrame({"model": ["base", "big"], "bleu": [27.31, None], "n": [1, 2], "note": ["a", "b"]})
     assert lay_out(frame, columns).rows == [{"Model": "base", "BLEU": "27.3 (1)"}, {"Model": "big", "BLEU": ""}]
     assert lay_out(frame[:1], columns, detail=True) == Grid(("Model", "Note"), [{"Model": "base", "Note": "a"}])
-
-
-def test_json_is_read_back(tmp_path):
-    render.write_table(TABLE, str(tmp_path / "t"), pd.DataFrame())
-    assert read_json(tmp_path / "t.json", Table) == TABLE
 
 
 @pytest.mark.slow

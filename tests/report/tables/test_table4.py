@@ -33,27 +33,23 @@ def parse_score(f1: float, task: str = "supervised", seed: int = 1, repaired: in
     return content | {"without_repair": scored(f1 - 8), "run": record}
 
 
-@pytest.fixture
-def make(tmp_path):
-    def make(*contents: dict, elsewhere: tuple = ()):
-        """Return our rows by task, and the table; constrained search is one better, and the dev set two worse."""
-        better, worse = (
-            [parse_score(each["scores"]["all"]["f1"] + more) | {"run": each["run"]} for each in contents]
-            for more in (1, -2)
-        )
-        files = {"score": contents, "constrained": better, "dev": worse, "elsewhere": elsewhere}
-        options = {name: write_scores(tmp_path / name, *each) for name, each in files.items()}
-        options |= {"paper": PAPER, "task": TASKS, "expected": ["x/parser/1"], "data_of_paper": True}
-        _, rows, table = make_table(table4, "task", **options, elsewhere_label="GENTLE" if elsewhere else None)
-        return rows, table
-
-    return make
+def make(tmp_path, *contents: dict, elsewhere: tuple = ()):
+    """Return our rows by task, and the table; constrained search is one better, and the dev set two worse."""
+    better, worse = (
+        [parse_score(each["scores"]["all"]["f1"] + more) | {"run": each["run"]} for each in contents]
+        for more in (1, -2)
+    )
+    files = {"score": contents, "constrained": better, "dev": worse, "elsewhere": elsewhere}
+    options = {name: write_scores(tmp_path / name, *each) for name, each in files.items()}
+    options |= {"paper": PAPER, "task": TASKS, "expected": ["x/parser/1"], "data_of_paper": True}
+    _, rows, table = make_table(table4, "task", **options, elsewhere_label="GENTLE" if elsewhere else None)
+    return rows, table
 
 
-def test_means_and_deviations_over_seeds(make):
+def test_means_and_deviations_over_seeds(tmp_path):
     """80, 81, 85: mean 82, squares 4 + 1 + 9 over 2 degrees of freedom. Repaired: 1, 2, 6 of the same squares."""
     three = [(80.0, 1), (81.0, 2), (85.0, 6)]
-    rows, _ = make(*(parse_score(f1, seed=seed, repaired=n) for seed, (f1, n) in enumerate(three, start=1)))
+    rows, _ = make(tmp_path, *(parse_score(f1, seed=seed, repaired=n) for seed, (f1, n) in enumerate(three, start=1)))
     ours = rows["supervised"]
     means = {"f1": 82, "recall": 81, "precision": 83, "tagging": 87, "f1_short": 84, "f1_without_repair": 74}
     means |= {"f1_evalb": 78, "repaired": 3, "errors_evalb": 20, "seeds": 3, "sentences": 1234, "steps": 6000}
@@ -62,21 +58,24 @@ def test_means_and_deviations_over_seeds(make):
     assert {name: ours[f"{name}_sd"] for name in deviations} == pytest.approx(deviations)
 
 
-def test_each_task_has_a_row_in_the_order_of_its_scores(make):
+def test_each_task_has_a_row_in_the_order_of_its_scores(tmp_path):
     """From the paper's 91.3 by WSJ only; its semi-supervised trees, which reached 92.7, are not public."""
     both = parse_score(80.0), parse_score(81.5, task="self-trained"), parse_score(82.5, task="self-trained", seed=2)
-    rows, table = make(*both)
+    rows, table = make(tmp_path, *both)
     assert [row["Training"] for row in shown(table.grid)[PRINTED:]] == ["supervised", "self-trained"]
     supervised, semi = rows["supervised"], rows["self-trained"]
     assert (supervised["paper"], supervised["difference"]) == (91.3, pytest.approx(80 - 91.3))
     assert (semi["paper"], semi["f1"], semi["seeds"]) == (92.7, 82.0, 2)
     assert pd.isna(semi["difference"])
-    assert [row["Training"] for row in shown(make(*reversed(both))[1].grid)[PRINTED:]] == ["self-trained", "supervised"]
+    assert [row["Training"] for row in shown(make(tmp_path, *reversed(both))[1].grid)[PRINTED:]] == [
+        "self-trained",
+        "supervised",
+    ]
 
 
-def test_scores_on_other_trees_have_a_column(make):
+def test_scores_on_other_trees_have_a_column(tmp_path):
     """60 and 64: mean 62, squares 4 + 4 over 1. A task without them has a blank cell."""
     ours = parse_score(80.0), parse_score(81.0, seed=2), parse_score(90.0, task="self-trained")
-    rows, table = make(*ours, elsewhere=(parse_score(60.0), parse_score(64.0, seed=2)))
+    rows, table = make(tmp_path, *ours, elsewhere=(parse_score(60.0), parse_score(64.0, seed=2)))
     assert (rows["supervised"]["f1_elsewhere"], rows["supervised"]["f1_elsewhere_sd"]) == (62, pytest.approx(8**0.5))
     assert [row["F1, constrained, on GENTLE"] for row in detail(table)] == ["62.0 ± 2.8", ""]

@@ -54,19 +54,15 @@ def heads() -> dict:
     return measured("base", layers=2, heads=2, loss=2.0, kinds=dict.fromkeys(KINDS, kind), bleu=masked)
 
 
-@pytest.fixture
-def make(tmp_path):
-    def make_table_5(*scores: dict, probes: tuple[str, ...] = (), tested: tuple = (), **analysed: list[dict]):
-        """Return the rows of the frame, and the table of score files and of the analyses' files."""
-        (tmp_path / "paper.csv").write_text(CLAIMS)
-        options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "label": "toy", "probes": probes}
-        options |= {"expected": ["en-de/base/1"], "claims": ["mine"], "test": write_scores(tmp_path / "test", *tested)}
-        options["score"] = write_scores(tmp_path / "scores", *scores)
-        options |= {name: write_scores(tmp_path / name, *analysed.get(name, [])) for name in ANALYSES}
-        frame, _, table = make_table(table5, "claim", **options)
-        return frame.to_dict("records"), table
-
-    return make_table_5
+def make(tmp_path, *scores: dict, probes: tuple[str, ...] = (), tested: tuple = (), **analysed: list[dict]):
+    """Return the rows of the frame, and the table of score files and of the analyses' files."""
+    (tmp_path / "paper.csv").write_text(CLAIMS)
+    options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "label": "toy", "probes": probes}
+    options |= {"expected": ["en-de/base/1"], "claims": ["mine"], "test": write_scores(tmp_path / "test", *tested)}
+    options["score"] = write_scores(tmp_path / "scores", *scores)
+    options |= {name: write_scores(tmp_path / name, *analysed.get(name, [])) for name in ANALYSES}
+    frame, _, table = make_table(table5, "claim", **options)
+    return frame.to_dict("records"), table
 
 
 def values(rows: list[dict], claim: str) -> dict[str, tuple[float, str]]:
@@ -74,10 +70,10 @@ def values(rows: list[dict], claim: str) -> dict[str, tuple[float, str]]:
     return {row["compared"]: (round(row["value"], 6), row["verdict"]) for row in rows if row["claim"] == claim}
 
 
-def test_a_trained_row(make):
+def test_a_trained_row(tmp_path):
     """22 less 30 on every draw: the interval has no width, as seeds do not differ, and no draw strays by as much."""
     base = [trained("base", 30, seed) for seed in (1, 2, 3)]
-    rows, table = make(*base, trained("no-residual", 22))
+    rows, table = make(tmp_path, *base, trained("no-residual", 22))
     p = 1 / (1 + RESAMPLES * _T_SAMPLES)
     expected = {"score": 22, "against": 30, "value": -8, "low": -8, "high": -8, "p": p, "p_holm": p}
     expected |= {"seeds": 1, "seeds_against": 3}
@@ -88,39 +84,33 @@ def test_a_trained_row(make):
     assert (rows[0]["test_verdict"], shown(table.grid)[0]["Seen on dev?"]) == ("", "seen here")
 
 
-def test_a_verdict_is_bold_where_both_measurements_say_it(make):
+def test_a_verdict_is_bold_where_both_measurements_say_it(tmp_path):
     """On the test set the row is lower, too; the user's own row has no verdict."""
     base = [trained("base", 30, seed) for seed in (1, 2)]
     scores = (*base, trained("no-residual", 22), trained("mine", 22))
     lower, higher = ((*base, trained("no-residual", bleu)) for bleu in (28, 36))
-    (row, *_, mine), table = make(*scores, tested=lower)
+    (row, *_, mine), table = make(tmp_path, *scores, tested=lower)
     assert (row["test_value"], row["test_verdict"], mine["test_verdict"]) == (-2, "seen here", "")
     line = shown(table.grid)[0]
     assert (line["Seen on dev?"], line["Seen on test?"]) == ("**seen here**", "**seen here**")
     assert line["Test"] == "−2.0 (−2.0 to −2.0)"
-    line = shown(make(*scores, tested=higher)[1].grid)[0]
+    line = shown(make(tmp_path, *scores, tested=higher)[1].grid)[0]
     assert (line["Seen on dev?"], line["Seen on test?"]) == ("seen here", "not seen here")
 
 
-def test_what_was_not_run_or_measured_is_named(make):
-    rows, table = make(trained("no-residual", 22), probes=("heads:en-de/base/1",))
+def test_what_was_not_run_or_measured_is_named(tmp_path):
+    rows, table = make(tmp_path, trained("no-residual", 22), probes=("heads:en-de/base/1",))
     assert [row["verdict"] for row in rows] == ["not run"] * 4
     assert shown(table.grid)[0]["Seen on dev?"] == "not run"
     assert "as these runs have not been made: en-de/base/1." in said(table)
     assert "as these have not been measured: heads of en-de/base/1." in said(table)
 
 
-def test_the_deviation_between_seeds_is_that_of_base_too(make):
-    """Two rows of one seed each, 2 BLEU apart: with base's seeds 1 apart that is chance; p is 1 for half the width."""
-    rows, _ = make(*(trained("base", bleu, seed) for seed, bleu in ((1, 29), (2, 30), (3, 31))), trained("mine", 32))
-    assert rows[4]["p"] == rows[4]["p_holm"] == pytest.approx(0.225, abs=0.02)  # t of 2 / sqrt(4/3) = 1.73
-
-
-def test_smoothing_is_compared_at_each_beam_and_by_perplexity(make):
+def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):
     """With the deviation between seeds of what is compared: none with beam 1 and of perplexity, 10 with beam 4."""
     files = [smoothing("base", 0.1, 5.2, 30, 26), smoothing("base", 0.1, 5.2, 30, 36, seed=2)]
     files += [smoothing("smoothing-0.0", 0.0, 4.9, 29.5, 32)]
-    rows, table = make(trained("base", 30), smoothing=[*files, smoothing("smoothing-0.2", 0.2, 6, 1, 2)])
+    rows, table = make(tmp_path, trained("base", 30), smoothing=[*files, smoothing("smoothing-0.2", 0.2, 6, 1, 2)])
     assert values(rows, "Smoothing helps") == {
         "`base` − `smoothing-0.0`, beam 1": (0.5, "seen here"),
         "`base` − `smoothing-0.0`, beam 4": (-1.0, "cannot be told"),
@@ -135,19 +125,19 @@ def test_smoothing_is_compared_at_each_beam_and_by_perplexity(make):
     ]
 
 
-def test_half_of_the_heads_of_a_kind_are_compared_with_all(make):
+def test_half_of_the_heads_of_a_kind_are_compared_with_all(tmp_path):
     """Of 1, 2 and 3 masked, 2 is taken."""
-    rows, _ = make(trained("base", 30), heads=[heads()])
+    rows, _ = make(tmp_path, trained("base", 30), heads=[heads()])
     kinds = ("encoder", "decoder", "decoder to encoder")
     assert values(rows, "Heads are needed.") == {f"2 heads masked − all, {kind}": (-2.0, "seen here") for kind in kinds}
 
 
-def test_search_is_shown_by_beam_and_alpha_as_mean_over_seeds(make):
+def test_search_is_shown_by_beam_and_alpha_as_mean_over_seeds(tmp_path):
     searches = [
         measured("base", seed, searches=[point(bleu, beam=4, alpha=alpha, length_ratio=1) for alpha, bleu in bleus])
         for seed, bleus in ((1, [(0.0, 25), (0.6, 26)]), (2, [(0.0, 25), (0.6, 27)]))
     ]
-    _, table = make(trained("base", 30), tuning=searches)
+    _, table = make(tmp_path, trained("base", 30), tuning=searches)
     (row,) = next(shown(grid) for grid in table.notes if isinstance(grid, Grid) and "Beam" in grid.rows[0])
     assert (row["Beam"], row["BLEU, α 0"], row["BLEU, α 0.6"]) == ("4", "25.00 ± 0.00", "26.50 ± 0.71")
 

@@ -17,33 +17,29 @@ CORES = [GPUS[0] | {"hardware": "x86_64, 2 of 4 cores", "processes": 1}]
 DATA = {"files": {}, "splits": {"train": {"kept": 1000, "target_tokens": 30_000}}, "sha256": sum_of({})}
 
 
-@pytest.fixture
-def make(tmp_path):
-    def make(*runs: dict, expected: list[str]):
-        """Return the rows of ours by model, and the table."""
-        paths = [tmp_path / f"run{number}.json" for number in range(len(runs))]
-        for path, run in zip(paths, runs, strict=True):
-            path.write_text(json.dumps(run))
-        (tmp_path / "data.json").write_text(json.dumps(DATA))
-        options = {"paper": PAPER / "training.csv", "run": paths, "data": [tmp_path / "data.json"]}
-        frame, _, table = make_table(
-            training, "experiment", **options, expected=expected, subwords={"en-de": 600, "en-fr": 700}
-        )
-        return frame[frame["by"] == "ours"].set_index("experiment"), table
-
-    return make
+def make(tmp_path, *runs: dict, expected: list[str]):
+    """Return the rows of ours by model, and the table."""
+    paths = [tmp_path / f"run{number}.json" for number in range(len(runs))]
+    for path, run in zip(paths, runs, strict=True):
+        path.write_text(json.dumps(run))
+    (tmp_path / "data.json").write_text(json.dumps(DATA))
+    options = {"paper": PAPER / "training.csv", "run": paths, "data": [tmp_path / "data.json"]}
+    frame, _, table = make_table(
+        training, "experiment", **options, expected=expected, subwords={"en-de": 600, "en-fr": 700}
+    )
+    return frame[frame["by"] == "ours"].set_index("experiment"), table
 
 
 def run(**changes) -> dict:
     return score(30.0, **changes)["run"]
 
 
-def test_ours_are_means_over_seeds_and_cores_are_no_gpus(make):
+def test_ours_are_means_over_seeds_and_cores_are_no_gpus(tmp_path):
     """6,000 steps of 25 target tokens are five epochs of 30,000; 1 and 3 hours on 4 GPUs are 8 GPU-hours."""
     tokens = {"source_tokens": 120_000, "target_tokens": 150_000, "starts": GPUS}
     runs = [run(seed=seed, seconds=3600 * hours, **tokens) for seed, hours in ((1, 1), (2, 3))]
     rows, table = make(
-        *runs, run(experiment="big", starts=CORES), expected=["en-de/base/1", "en-de/base/2", "en-de/big/1"]
+        tmp_path, *runs, run(experiment="big", starts=CORES), expected=["en-de/base/1", "en-de/base/2", "en-de/big/1"]
     )
     values = {"pairs": 1000, "subwords": 600, "source_tokens": 20, "target_tokens": 25, "epochs": 5, "GPU_hours": 8}
     values |= {"parameters": 1_900_544}
@@ -54,17 +50,17 @@ def test_ours_are_means_over_seeds_and_cores_are_no_gpus(make):
     assert [row["From"] for row in shown(table.grid)] == ["paper", "ours"] * 2
 
 
-def test_a_step_has_the_seconds_of_each_machine(make):
+def test_a_step_has_the_seconds_of_each_machine(tmp_path):
     """6,000 steps in 600 and 1,800 seconds on one machine, 9,000 on the other."""
     seconds = zip((600, 9000, 1800), (GPUS, CORES, GPUS), strict=True)
     runs = [run(seed=seed, seconds=taken, starts=starts) for seed, (taken, starts) in enumerate(seconds, start=1)]
-    rows, table = make(*runs, expected=[f"en-de/base/{seed}" for seed in (1, 2, 3)])
+    rows, table = make(tmp_path, *runs, expected=[f"en-de/base/{seed}" for seed in (1, 2, 3)])
     assert rows.loc["base", "machine"] == "4 × NVIDIA H200 / 1 × x86_64, 2 of 4 cores"
     assert (rows.loc["base", "step_seconds"], detail(table)[-1]["Seconds a step"]) == ("0.2 / 1.5", "0.20 / 1.50")
 
 
-def test_runs_that_are_not_there_are_named_and_tasks_of_ones_own_have_no_row_of_the_papers(make):
-    rows, table = make(expected=["en-fr/big/1", "en-xx/base/1"])
+def test_runs_that_are_not_there_are_named_and_tasks_of_ones_own_have_no_row_of_the_papers(tmp_path):
+    rows, table = make(tmp_path, expected=["en-fr/big/1", "en-xx/base/1"])
     assert rows.empty
     assert [(row["Task"], row["From"]) for row in shown(table.grid)] == [("en-fr", "paper")]
     assert "have not been made: en-fr/big/1, en-xx/base/1." in said(table)

@@ -63,16 +63,9 @@ class Folder:
 
     def make(self):
         """Return the rows by choice, and the table."""
-        options = {
-            "paper": "workflow/paper/table2.csv",
-            "label": "toy: test",
-            "dev_label": "toy: dev",
-            "hyp": self.hyps,
-        }
-        options |= {
-            "score": write_scores(self.path, *self.test),
-            "dev_score": write_scores(self.path / "dev", *self.dev),
-        }
+        options = {"paper": "workflow/paper/table2.csv", "label": "toy: test", "dev_label": "toy: dev"}
+        options["score"] = write_scores(self.path, *self.test)
+        options["dev_score"] = write_scores(self.path / "dev", *self.dev)
         options |= {"vocabulary": [self.path / "vocabulary.model"], "experiment": [self.path / "experiment.yaml"]}
         options |= {"hyp": self.hyps, "ref": self.ref, "measures": self.measures, "expected": TRAINED}
         searches = {f"search{number}": changes for number, (changes, _) in enumerate(self.otherwise)}
@@ -129,13 +122,6 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     assert math.isnan(row["p"])
     assert "that table tests them" in said(table)
     assert "have not been made: en-de/smoothing-0.0/1." in said(table)
-
-
-def test_a_subset_is_read_from_the_score(folder):
-    part = {"sentences": 7, "scores": scores(BASE[:7], QUOTED[:7], "de")}
-    folder.add_base(subsets={"filtered": part})
-    rows, _ = folder.make()
-    assert float(rows["the 7 filtered sentences alone"]["bleu"]) == part["scores"]["plain_quotes"]["score"]
 
 
 def test_what_was_not_run_is_named(folder):
