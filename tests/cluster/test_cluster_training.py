@@ -64,6 +64,7 @@ class Workflow:
         return self.output.read_text()
 
     def job(self) -> str:
+        """Return the number of the newest job."""
         until(lambda: re.search(r"SLURM jobid (\d+)", self.log()) or self.process.poll() is not None, "a job", 60)
         return re.findall(r"SLURM jobid (\d+)", self.log())[-1]
 
@@ -156,6 +157,16 @@ def test_preempted(begin, cluster, weights, partition):
     job = workflow.saved()
     first = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
     assert first.returncode == 0, first.stderr
+    workflow.ends_well(weights())
+    assert workflow.job() == job
+
+
+def test_node_taken_down(begin, weights):
+    """The job is started again where there is room."""
+    workflow = begin()
+    job = workflow.saved()
+    node = workflow.state(job).split()[-1]
+    workflow.control("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
     workflow.ends_well(weights())
     assert workflow.job() == job
 

@@ -9,9 +9,11 @@ import pytest
 from msgspec import to_builtins
 
 from transformer.config import settings
+from transformer.layout import Run
 from transformer.pipeline.inputs import Inputs, untracked
 from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
 from transformer.pipeline.scale import Pipeline
+from transformer.report import build
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,6 +52,20 @@ def test_downloads_and_their_members_are_named_to_the_jobs():
     assert text == {"format": "sgm", "member": "dev/newstest2014-deen-ref.de.sgm", "lines": 3003}
 
 
+def test_parts_of_treebanks_and_of_the_grammar():
+    ask = asked()
+    assert ask.treebank_options(SimpleNamespace(corpus="wsj-train"))["sections"] == (2, 21)
+    assert ask.treebank_options(SimpleNamespace(corpus="gum-test"))["split"] == "test"
+    assert ask.slice_of_grammar(SimpleNamespace(corpus="grammar-dev")) == [1, 20_000, 400]
+
+
+def test_phrases_and_silver_trees_are_for_training():
+    parser = wildcards(task="semi-supervised", split="train")
+    mix = asked().mix_options
+    assert mix(parser) == {"drawn": 0, "repeat": 5}
+    assert mix(wildcards(task="semi-supervised", split="dev")) == {"drawn": 0, "repeat": 1}
+
+
 def test_snakemake_compares_all_values_that_are_not_untracked():
     """It compares no value of a function that takes `input` or `output`: a changed vocabulary would go unnoticed."""
     ask = asked()
@@ -68,11 +84,36 @@ def test_weights_and_search_of_translations():
     assert tiny == to_builtins(ask.config.decoding) | {"beam": 5, "alpha": 1.33}
 
 
-def test_a_vocabulary_has_the_size_and_the_longest_subword_of_its_scale():
+def test_text_is_prepared_as_scale_and_task_say():
+    """At paper scale as the authors did: no punctuation is normalised; English-French has about 36 million pairs."""
     ask = asked()
-    sentences = ask.config.preparation.vocabulary_sentences
+    common = to_builtins(ask.config.preparation)
+    own = {"normalize_punctuation": False, "max_piece_length": 512}
+    assert ask.preparation(wildcards()) == common | own
+    french = ask.preparation(wildcards(task="en-fr"))
+    assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
+    assert ask.preparation(wildcards(task="supervised"))["max_words"] == common["max_words"]
+    sentences = common["vocabulary_sentences"]
     assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000, "sentences": sentences, "longest": 512}
     assert ask.vocabulary_options(wildcards(scale="demo"))["longest"] is None
+
+
+def test_what_will_be_translated_is_measured_before_training():
+    """Of all positions, `extra_length` are for what a translation has more."""
+    ask = asked("scale=paper")
+    assert ask.longest(wildcards()) == 974
+    vocabulary = ask.vocabulary_of_search(wildcards(split="test"))
+    assert list(map(str, vocabulary)) == ["results/paper/data/en-de/vocabulary.model"]
+    assert ask.vocabulary_of_search(wildcards(split="dev")) == []
+    assert list(map(str, ask.measured(wildcards(split="test")))) == ["results/paper/data/en-de/test.source.tok"]
+
+
+def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
+    paper = Pipeline(settings.read([], ["scale=paper"]))
+    assert "table4" not in made(paper, TABLES)
+    assert obstacles(paper)[TABLES["table4"].title] == "this scale has no treebank, or it is not on this machine"
+    demo = Pipeline(settings.read([], []))
+    assert (made(demo, TABLES), made(demo, FIGURES)) == (list(TABLES), list(FIGURES))
 
 
 def test_beam_and_alpha_are_tried_where_the_scale_names_some():
@@ -82,6 +123,27 @@ def test_beam_and_alpha_are_tried_where_the_scale_names_some():
     assert [[path.parts[-3:] for path in paths] for paths in found] == [[], [("base", n, "tuning.json") for n in "123"]]
     options = ask.analysis_options(wildcards(analysis="tuning"))
     assert options[4:] == ["--beams", 1, 4, 20, "--alphas", 0.0, 0.3, 0.6, 0.9, 1.2]
+
+
+def test_every_run_of_a_table_is_trained_once():
+    pipeline = Pipeline(settings.read([], ["scale=multi30k"]))
+    runs = pipeline.all_runs()
+    assert len(runs) == len(set(runs)) == 40
+    assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
+
+
+def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
+    """What is there has an absolute path, which no rule makes; what is not is expected all the same."""
+    config = settings.read([], ["partial=true"])
+    monkeypatch.chdir(tmp_path)
+    pipeline = Pipeline(config)
+    run = Run(tmp_path / "results/demo/runs/en-de/base/1")
+    run.folder.mkdir(parents=True)
+    run.scores("test").touch()
+    files, params = TABLES["table2"].files(pipeline), TABLES["table2"].params(pipeline)
+    assert files["score"] == [run.scores("test")]
+    assert params["expected"] == [*(f"en-de/base/{n}" for n in (1, 2, 3)), "en-de/big/1", "en-fr/base/1", "en-fr/big/1"]
+    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
 
 
 @pytest.mark.parametrize(
@@ -102,3 +164,11 @@ def test_a_row_says_what_it_has_at_its_scale():
     values = Pipeline(config).values(["N-2", "dropout-0.2", "mine"])
     assert values.pop("base").startswith("N=3, d_model=128, d_ff=512, h=8,")
     assert values == {"N-2": "N=1", "dropout-0.2": "P_drop=0.5", "mine": "h=2 (d_k and d_v as in base)"}
+
+
+@pytest.mark.parametrize(("entries", "functions"), [(TABLES, build._TABLES), (FIGURES, build._FIGURES)])
+def test_each_table_and_figure_has_a_function_of_its_files_and_parameters(entries, functions):
+    pipeline = Pipeline(settings.read([], []))
+    assert entries.keys() == functions.keys()
+    for name, entry in entries.items():
+        inspect.signature(functions[name]).bind(**entry.files(pipeline), **entry.params(pipeline))

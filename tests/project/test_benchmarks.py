@@ -50,6 +50,15 @@ def test_training(data, run, tmp_path):
     assert ("joeynmt" in result["systems"]) == bool(importlib.util.find_spec("joeynmt"))
 
 
+def test_the_papers_models_are_of_their_sizes():
+    """None of their batches is trained on: one takes too long for a test on a processor."""
+    base, big = (workload.of_paper(model, 2000) for model in ("base", "big"))
+    assert (base.experiment.model.d_model, base.experiment.model.embedding_rows) == (512, 40960)
+    assert (big.experiment.model.d_model, big.experiment.training.target_tokens) == (1024, 25000)
+    assert base.text.lengths.mean() == pytest.approx(28, rel=0.1)
+    assert np.corrcoef(base.text.lengths)[0, 1] > 0.8
+
+
 def test_utilisation_by_hand():
     """Two source tokens and one target token: 3 (2 N (3P + F) 3 + 2 V d_model + 2 N h (d_k + d_v) (4 + 1 + 2))."""
     model = Model(1, 2, 4, 1, 2, 2, 0.0, 0.0, "sinusoid", 3, 3, sinusoids="interleaved", target_spaces=0)

@@ -90,6 +90,15 @@ def test_conda_brings_a_fitting_python_and_the_packages_of_the_lock():
     assert pins([Requirement(line) for line in pip["pip"]]) == lock()
 
 
+def test_whatever_is_imported_is_named_in_pyproject():
+    files = [path for folder in ("transformer", "tests") for path in (ROOT / folder).rglob("*.py")]
+    pattern = re.compile(r"^ *(?:import|from) (\w+)[\w.]*(?: import .*| as \w+)?$", re.MULTILINE)
+    roots = {root for path in files for root in pattern.findall(path.read_text("utf-8"))}
+    packages, named = importlib.metadata.packages_distributions(), pins(direct()).keys()
+    foreign = roots - {"transformer", "benchmarks", "support"} - sys.stdlib_module_names
+    assert [root for root in foreign if not set(map(canonicalize_name, packages.get(root, []))) & named] == []
+
+
 WITHOUT = """
 import runpy, sys
 class Missing:

@@ -1,6 +1,7 @@
 """Imports, in code or by a string: a package of transformer/ uses lower layers only, without a circle."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -39,7 +40,24 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+def functions_of(path: Path) -> set[str]:
+    return {node.name for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)}
+
+
 IMPORTS = {NAMES[path]: imported(path) for path in MODULES}
+FUNCTIONS = {NAMES[path].removesuffix(".__init__"): functions_of(path) for path in MODULES}
+
+
+def named(path: Path) -> set[str]:
+    """Return the modules that a file names by a string: "module:function", or a dotted name, whole or its end."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name, colon, function = node.value.strip(".").partition(":")
+            for module, functions in FUNCTIONS.items() if colon or "." in name else ():
+                if f".{module}".endswith(f".{name}") and (not colon or function in functions):
+                    names.add(module)
+    return names
 
 
 def upward(uses: dict[str, set[str]]) -> set[str]:
@@ -61,6 +79,11 @@ def test_packages_import_lower_layers_only():
     assert upward(IMPORTS) == set()
 
 
+def test_no_string_names_a_module_of_a_higher_layer():
+    """Of the command line, subcommands are so named, as their modules are imported only when they run."""
+    assert upward({NAMES[path]: named(path) for path in MODULES if path.stem != "cli"}) == set()
+
+
 def test_there_is_no_circle_between_modules():
     depends = {
         name: {part for full in others for part in (full, full.rpartition(".")[0]) if part in IMPORTS} - {name}
@@ -72,3 +95,15 @@ def test_there_is_no_circle_between_modules():
 def test_a_workflow_starts_without_torch_numpy_and_pandas():
     code = "import sys, transformer.pipeline.inputs; print(*{'torch', 'numpy', 'pandas'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "\n"
+
+
+def test_the_workflow_imports_what_is_made_for_it():
+    files = [path for path in (ROOT / "workflow").rglob("*") if path.suffix in (".smk", ".py", "") and path.is_file()]
+    pattern = re.compile(r"^\s*(?:import|from)\s+transformer(?:\.(\w+))?", re.MULTILINE)
+    names = {name for path in files for name in pattern.findall(path.read_text("utf-8"))}
+    assert names <= {"", "cli", "config", "data", "evaluation", "layout", "parsing", "pipeline", "report", "storage"}
+
+
+def test_file_names_of_results_are_spelt_in_layout_alone():
+    spelt = re.compile(r'"(?:run\.json|experiment\.yaml|decoding\.yaml|average\.safetensors|metrics\.jsonl)"')
+    assert [NAMES[path] for path in MODULES if path.stem != "layout" and spelt.search(path.read_text("utf-8"))] == []

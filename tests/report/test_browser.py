@@ -14,6 +14,7 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 from support import page
 from support.browsing import ALL, DESK, TELEPHONE, check_access, check_loading, check_width, show, started
+from support.project import ROOT
 from support.serving import PATIENCE, answering, make_trial, question, served
 
 from transformer.report.figures import COLORS
@@ -101,6 +102,9 @@ def texts(elements) -> list[str]:
     return [one.text for one in elements]
 
 
+# The page of a scale.
+
+
 def test_number_opens_its_runs_by_click_and_by_key_and_closes(browser, url):
     check_loading(browser, url)
     number, dialog = element(browser, "td[data-runs] button"), element(browser, "dialog")
@@ -169,12 +173,49 @@ def test_viewer_answers_keys(browser, url):
     hear(browser, "er attends to er 0.70, <pad> 0.15, schwe@@ 0.15 (layer 2, head 1).")
 
 
+def test_nothing_overflows_a_telephone(browser, url):
+    """The wide table scrolls in its own box, and a card in its dialog."""
+    show(browser, url, TELEPHONE)
+    check_width(browser)
+    wide = "const box = document.querySelector('#tables .scroll'); return box.scrollWidth > 2 * box.clientWidth"
+    assert browser.execute_script(wide)
+    browser.execute_script("document.querySelector('td[data-runs] button').click()")
+    fits = "return arguments[0].scrollWidth <= arguments[0].clientWidth"
+    assert browser.execute_script(fits, element(browser, "dialog"))
+    check_width(browser)
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_record_says_what_was_found_on_its_first_screen(browser, width: int):
+    """Base's scores and Table 3's verdicts; at a desk the whole page, folded, has no more than twenty screens."""
+    show(browser, (ROOT / "results/record/multi30k/report.html").as_uri(), width)
+    scores, found = browser.find_elements(By.CSS_SELECTOR, ".found")
+    assert scores.text.count("BLEU: ") == 2
+    assert "seen here on both dev and test: " in found.text
+    assert found.rect["y"] + found.rect["height"] <= 800
+    assert width < 1280 or browser.execute_script("return document.scrollingElement.scrollHeight") <= 20 * 800
+
+
+def test_reads_without_javascript(browser, url):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        show(browser, url)
+        text = element(browser, "body").text
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "27.3 ± 0.2" in text
+    assert "This needs JavaScript." in text
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, url, scheme: str):
     show(browser, url, DESK, scheme)
     check_access(browser)
     browser.execute_script("document.querySelector('td[data-runs] button').click()")
     check_access(browser)
+
+
+# The page to try a model.
 
 
 def write(browser, text: str) -> None:

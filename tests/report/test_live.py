@@ -1,8 +1,10 @@
 """`serve`, a real process: its answers are the model's, and bad requests are refused."""
 
 import json
+import shutil
 import signal
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from urllib.parse import urlsplit
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 from support.commands import do, error
-from support.serving import ask, make_trial, question, served
+from support.serving import PATIENCE, answering, ask, make_trial, question, served
 from support.toy import random_lines, write_text
 
 from transformer.config.experiment import EOS
@@ -41,6 +43,9 @@ def address(run):
 @pytest.fixture(scope="module")
 def trial(run):
     return Trial(run)
+
+
+# Answers.
 
 
 def test_translations_are_those_of_translate(run, address, tmp_path):
@@ -81,6 +86,48 @@ def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
     assert [page.get_element_by_id(name).get("lang") for name in ("text", "translation")] == ["en", "de"]
     assert set(page.xpath("//@src | //@href")) == {"data:,", "#main"}
 
+
+def test_page_begins_with_a_sentence_of_the_scales_page(run, tmp_path):
+    """The shortest of those in the model's own language; without such a page, with none."""
+    folder = tmp_path / "runs/en-de/base/1"
+    shutil.copytree(run, folder)
+    assert Trial(folder).example() == ""
+    one = {"figures": {}, "source": [], "target": [], "shifted": [], "encoder": [], "decoder": [], "cross": []}
+    sentences = [one | {"title": text, "text": text} for text in ("ab cd", "ef")]
+    content = {"run": "en-de/base/1", "label": "", "layers": 2, "heads": 2, "sentences": sentences}
+    (tmp_path / "attention.json").write_text(json.dumps(content))
+    page = lxml.html.fromstring(Trial(folder).page())
+    assert page.get_element_by_id("text").text == "ef"
+    (tmp_path / "attention.json").write_text(json.dumps(content | {"run": "base/1"}))
+    assert Trial(folder).example() == ""
+
+
+def test_questions_whose_client_has_left_are_not_worked_out():
+    """The model is busy with the first; the page gives the second up for the third."""
+    asked, begun, go = [], threading.Event(), threading.Event()
+
+    def answer(text):
+        asked.append(text)
+        begun.set()
+        go.wait(PATIENCE)
+        return {"text": text}
+
+    with answering(answer) as address, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(question, address, "first")
+        assert begun.wait(60)
+        body = b'{"text": "second"}'
+        head = f"Host: {urlsplit(address).netloc}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as client:
+            client.sendall(f"POST /translate HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
+            ask(address, "", None)  # by whose answer the server has read the second
+        ask(address, "", None)  # and has seen its end
+        third = pool.submit(question, address, "third")
+        go.set()
+        assert (first.result(60), third.result(60)) == ({"text": "first"}, {"text": "third"})
+    assert asked == ["first", "third"]
+
+
+# Refusals.
 
 REFUSED = {
     "path": ({"path": "x"}, 404, "Not Found"),

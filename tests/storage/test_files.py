@@ -20,12 +20,14 @@ OLD = "old\n"
 
 @pytest.fixture
 def path(tmp_path):
+    """A file that holds OLD, alone in its folder."""
     path = tmp_path / "name.txt"
     path.write_text(OLD)
     return path
 
 
 def assert_untouched(path):
+    """The old file is there and nothing else."""
     assert path.read_text() == OLD
     assert os.listdir(path.parent) == [path.name]
 
@@ -38,6 +40,18 @@ def test_replaces(path):
     assert path.read_bytes() == "Straße\r\u2028\x85\n".encode()
     assert sha256(path) == hashlib.sha256("Straße\r\u2028\x85\n".encode()).hexdigest()
     assert os.listdir(path.parent) == [path.name]
+
+
+def write_half(path):
+    with replacing(path) as file:
+        file.write("half")
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_writer_leaves_the_old_file(path):
+    with pytest.raises(KeyboardInterrupt):
+        write_half(path)
+    assert_untouched(path)
 
 
 @contextmanager
@@ -108,6 +122,13 @@ def test_only_a_line_feed_ends_a_line(write):
     assert list(read_lines(write("a\r\nb\r\r\n\r\nc"))) == ["a", "b\r", "", "c"]
 
 
+@given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
+def test_every_text_survives(tmp_path_factory, lines):
+    path = tmp_path_factory.mktemp("text") / "text"
+    path.write_bytes(b"".join(line.encode() + b"\r\n" for line in lines))
+    assert list(read_lines(path)) == lines
+
+
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"caf\xe9"])
 def test_what_is_not_utf8_is_named_with_its_line(write, bad):
     path = write(b"one\ntwo\n" + bad + b"\nfour\n")
@@ -145,6 +166,10 @@ def test_what_comes_before_a_bad_line_is_not_lost(write):
     assert [next(lists), next(lists)] == [["one", "two"], ["three"]]
     with pytest.raises(InputError, match="line 4"):
         next(lists)
+
+
+def test_pairs_side_by_side(write):
+    assert list(read_pairs(write("a\nb\n", "en"), write("x\n\n", "de"))) == [("a", "x"), ("b", "")]
 
 
 @pytest.mark.parametrize(("source", "target"), [(2, 5), (5, 2), (0, 3), (3, 0), (0, 0)])
