@@ -66,12 +66,20 @@ class Counts(TypedDict):
 
 
 def learn(
-    texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = (), longest: int | None = None
+    texts: list[Path],
+    size: int,
+    sentences: int,
+    output: Path,
+    symbols: Sequence[str] = (),
+    longest: int | None = None,
+    by_script: bool = False,
 ) -> None:
-    """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of tokenised `texts`.
+    """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of `texts`.
 
-    longest: characters of a subword, at most; if None, SentencePiece's 16, which splits long German words. The same
-    texts give the same vocabulary. Raises InputError if they do not hold that many subwords, or need more.
+    longest: the maximum number of characters of a subword; if None, SentencePiece's 16, which splits long German words.
+    by_script: a subword has letters of one script, digits or punctuation, never a mixture, as raw text needs. Moses
+    has already cut its text into words, which subwords may then span, as in subword-nmt.
+    The same texts give the same vocabulary. Raises InputError if they have fewer subwords, or need more.
     """
     model, long, reserved = io.BytesIO(), False, 0
     for line in evenly(texts, sentences):
@@ -92,8 +100,7 @@ def learn(
                 bos_id=-1,
                 normalization_rule_name="identity",
                 character_coverage=1.0,
-                # Moses decides what a word is, as in subword-nmt: no split at a change of script or at a digit.
-                split_by_unicode_script=False,
+                split_by_unicode_script=by_script,
                 control_symbols=[_SYMBOL + symbol for symbol in symbols],
                 num_threads=1,
                 **({"max_sentencepiece_length": longest} if longest else {}),

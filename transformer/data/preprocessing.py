@@ -1,7 +1,8 @@
-"""§5.1: from plain text to the token arrays that training reads. Only `tokenize_split` needs Moses and sacreBLEU."""
+"""§5.1: from plain text to the token arrays that training reads. Only `tokenize_split` needs sacreBLEU."""
 
 import itertools
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformer.config.experiment import POSITIONS, Preparation
@@ -68,18 +69,28 @@ def _ceiling(path: str | Path, language: str, how: Preparation) -> str:
 
 
 def learn_vocabulary(
-    data: Data, subwords: int, sentences: int, symbols: int | None = None, longest: int | None = None
+    data: Data,
+    subwords: int,
+    sentences: int,
+    symbols: int | None = None,
+    longest: int | None = None,
+    languages: Sequence[str] = (),
+    preparation: Preparation | None = None,
 ) -> None:
     """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3), from the training text.
 
     subwords: their number, the three special ones included. sentences: the number of lines to learn from, at most.
     symbols: rows of a parser's tree symbols, which come before the subwords; its target holds nothing else.
     longest: the maximum number of characters of a subword; if None, SentencePiece's 16.
+    languages: of both sides. Where Moses does not cut the words of one, no subword mixes letters with punctuation.
     Raises InputError if the text has too few subwords, or too many symbols.
     """
+    from transformer.data.tokenization import uses_moses
+
     source, target = (data.tokens("train", side) for side in SIDES)
+    raw = not all(uses_moses(code, preparation) for code in languages)
     if symbols is None:
-        learn([source, target], subwords, sentences, data.vocabulary, longest=longest)
+        learn([source, target], subwords, sentences, data.vocabulary, longest=longest, by_script=raw)
     else:
         names = find_symbols(target, symbols)
         learn([source], symbols + subwords, sentences, data.vocabulary, names, longest)
