@@ -16,7 +16,6 @@ from transformer.evaluation.bleu import (
     marks,
     plain_quotes,
     scores,
-    token_scores,
     warnings,
     without_compounds,
 )
@@ -49,24 +48,6 @@ def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
     measures = scores(HYPOTHESES, REFERENCES, "de")
     for name, metric in zip(names, printed if len(names) > 1 else [printed], strict=True):
         assert measures[name] == {"score": pytest.approx(metric["score"], abs=1e-11), "signature": metric["signature"]}
-
-
-def test_text_that_is_tokenised_and_escaped_is_not_so_a_second_time():
-    """On its tokens as they are, as `sacrebleu --tokenize none` says, and on plain text, as published scores are."""
-    references = [
-        "I &apos;m 3 &quot; years &quot; old , aren &apos;t I ?",
-        "A &amp; B &#91; sic &#93; sing in the garden .",
-    ]
-    hypotheses = ["I &apos;m 3 years old , aren &apos;t I ?", "A &amp; B &#91; sic &#93; sang in the garden ."]
-    found = token_scores(hypotheses, references, "en")
-    assert found["paper"] == "tokenized"
-    expected = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references]).score
-    assert found["tokenized"]["score"] == expected
-    assert "|tok:none|" in found["tokenized"]["signature"]
-    plain = ["I'm 3 \"years\" old, aren't I?", "A & B [sic] sing in the garden."]
-    translated = ["I'm 3 years old, aren't I?", "A & B [sic] sang in the garden."]
-    assert found["sacrebleu"] == scores(translated, plain, "en")["sacrebleu"]
-    assert scores(hypotheses, references, "en")["tokenized"]["score"] != expected  # which escapes again
 
 
 def test_splits_as_perl():

@@ -29,9 +29,7 @@ def tokenize_split(
 ) -> None:
     """Write the tokenised source and target of a split, and the counts of its pairs. Log what tokenising loses.
 
-    corpora: the source and target files of each corpus. languages: of source and target.
-    processes: their number does not change the result.
-    clean: drop blank, long and unequal pairs, which training data must not have.
+    corpora: the source and target files of each corpus. clean: drop blank, long and unequal pairs, as in training data.
     vocabulary: of the models that translate this split; its source lines may then have up to `longest` subwords.
     Raises InputError if the two files of a corpus differ in length, no pair is left, or a line is too long.
     """
@@ -79,10 +77,8 @@ def learn_vocabulary(
 ) -> None:
     """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3), from the training text.
 
-    subwords: their number, the three special ones included. sentences: the number of lines to learn from, at most.
-    symbols: rows of a parser's tree symbols, which come before the subwords; its target holds nothing else.
-    longest: the maximum number of characters of a subword; if None, SentencePiece's 16.
-    languages: of both sides. Where Moses does not cut the words of one, no subword mixes letters with punctuation.
+    subwords, sentences, longest: as for `learn`. symbols: rows of a parser's tree symbols, which come before the
+    subwords. languages: of both sides; if Moses does not cut the words of one, no subword mixes letters and marks.
     Raises InputError if the text has too few subwords, or too many symbols.
     """
     from transformer.data.tokenization import uses_moses
@@ -99,7 +95,6 @@ def learn_vocabulary(
 def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:
     """Write the token arrays of tokenised splits, and data.json: counts, and the checksum that identifies the data.
 
-    processes: their number does not change the result.
     longest: subwords of a source line of dev, which a translator will translate. A parser skips long lines.
     Raises InputError if a text is not the one that was counted, or a line is too long.
     """

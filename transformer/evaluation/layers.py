@@ -141,9 +141,6 @@ LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
 }
 
 
-# Paths, as gradients show them. Nothing here knows what a layer computes; a recurrent one is a chain of steps.
-
-
 def _connected(name: str, n: int, k: int, r: int, d: int = 4) -> dict[str, Any]:
     """Stack layers of a type until another would connect no further positions, of n (2 or more), and follow them.
 

@@ -50,10 +50,7 @@ def masked(model: Seq2Seq, heads: Iterable[Head]) -> Iterator[None]:
 
 
 class TeacherForced:
-    """Some pairs of a text in batches, whose targets a model in evaluation mode predicts, each token from those before.
-
-    The memories are kept: they change only if a head of the encoder is masked.
-    """
+    """Some pairs of a text in batches, whose target tokens a model predicts, each from the true ones before it."""
 
     @torch.inference_mode()
     def __init__(self, model: Seq2Seq, text: ParallelText, indices: Iterable[int]):
@@ -63,7 +60,7 @@ class TeacherForced:
         self.model = model
         self.batches = [text.batch(kept[group], device) for group in groups]
         self.lengths = [torch.from_numpy(lengths[:, group]).to(device) for group in groups]  # [2, B], source and target
-        self.memories = [model.encode(batch.source) for batch in self.batches]
+        self.memories = [model.encode(batch.source) for batch in self.batches]  # with no head masked
 
     @torch.inference_mode()
     def loss(self, heads: Iterable[Head] = ()) -> float:
@@ -80,7 +77,7 @@ class TeacherForced:
 
 
 def _curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForced) -> Iterator[tuple[Head, float]]:
-    """Mask one head more each time, that which raises the loss on `chosen` least; yield it and the loss on all."""
+    """Mask one more head each time, the one that raises the loss on `chosen` least; yield it and the loss on all."""
     removed, left = [], list(heads)
     while left:
         least = min(left, key=lambda head: chosen.loss([*removed, head]))

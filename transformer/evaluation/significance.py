@@ -1,9 +1,8 @@
 """The significance of differences between scores: bootstrap samples, seed variance, p-values and verdicts.
 
 Test sentences are resampled (Koehn 2004): drawn with replacement, alike for all systems on one test set, so that scores
-can be averaged or compared sample by sample. System are too few to be resampled: their variance comes with Student's t.
-
-Functions take arrays, and import no pandas, which takes seconds.
+can be averaged or compared sample by sample. Seeds are too few to be resampled: Student's t accounts for them. A
+bootstrap of three would find too little variance, and so too many differences (Colas et al. 2018, arXiv 1806.08295).
 """
 
 import math
@@ -21,9 +20,7 @@ MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
 SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told", "no verdict"
 
-System = tuple[
-    np.ndarray, np.ndarray
-]  # a system's score with each seed, and their bootstrap samples [seeds, RESAMPLES]
+System = tuple[np.ndarray, np.ndarray]  # the score of each seed [seeds], their bootstrap samples [seeds, RESAMPLES]
 
 
 class Difference(NamedTuple):
@@ -38,9 +35,6 @@ class Difference(NamedTuple):
     seeds: int
     seeds_against: int
     runs: tuple[str, ...]  # by name, of both
-
-
-# Bootstrap samples.
 
 
 def draws(statistics: np.ndarray, score: Callable[[list[int]], float]) -> list[float]:
@@ -75,9 +69,6 @@ def limits(samples: np.ndarray | list[float]) -> tuple[float, float]:
     return tuple(np.percentile(samples, [2.5, 97.5]).tolist())
 
 
-# Tests.
-
-
 def compare_systems(own: System, other: System, systems: Collection[System]) -> tuple[float, float, float]:
     """Test the difference between two systems that were trained apart, by bootstrap samples and seed variance.
 
@@ -109,11 +100,10 @@ def _p_value(difference: float, samples: np.ndarray) -> float:
 
 
 def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Collection[System]) -> np.ndarray | None:
-    """Widen the bootstrap samples of a difference between two trained systems by the seed variance.
+    """Widen the bootstrap samples of a difference by the seed variance; return None if no system has two seeds.
 
-    samples: of the difference between the means over seeds. seeds: the numbers n and m of their seeds. systems: both
-    systems, and others pooled for the variance. None if no system has two seeds. For two ways to use the same runs,
-    `seeds` is their number, and `systems` has one entry: the difference in each run.
+    samples: of the difference between the means over seeds. seeds: the numbers n and m of both systems' seeds, or the
+    number of paired runs. systems: both, and others pooled for the variance; of paired runs their differences.
 
     To each sample, _T_SAMPLES times, s · sqrt(1/n + 1/m) · t is added with both signs (antithetic samples). s is the
     standard deviation between seeds, pooled over all systems: the sum of squares within each over the sum of degrees of
@@ -121,9 +111,6 @@ def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Col
 
     Seeds also differ by the sampling of test sentences, which s already includes. So the bootstrap samples are narrowed
     by as much variance as the seeds' samples have about their mean: without that it would count twice.
-
-    A bootstrap of three seeds would find too little variance, and so too many differences (Colas et al. 2018, arXiv
-    1806.08295, compare both).
     """
     freedom = sum(len(scores) - 1 for scores, _ in systems)
     if not freedom:

@@ -80,7 +80,7 @@ def _read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
 
     path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
-    Raises InputError like `parse_trees`, and if a section has no files; as the numbering has gaps, count the trees.
+    Raises InputError like `parse_trees`, and if a section has no files.
     """
     named = [(_PENN_FILE.fullmatch(file.name), file) for file in Path(path).rglob("*")]
     files = sorted((name[0], int(name[1]), file) for name, file in named if name and first <= int(name[1]) <= last)
@@ -171,8 +171,7 @@ def select_silver(trees: str | Path, parses: str | Path, keep: float, max_words:
     """Write the trees of which a parser is most certain: in place of the paper's corpora, which are not public.
 
     trees: a parser's, one a line. parses: their scores, and which were repaired and are left out. keep: the share of
-    the others that stays, in their order. max_words: longer sentences are left out.
-    Raises InputError if no tree is left.
+    the others, of up to `max_words`, that stays, in their order. Raises InputError if no tree is left.
     """
     lines = list(read_lines(trees))
     about = read_parses(parses, trees, len(lines))
