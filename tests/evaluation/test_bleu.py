@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from sacrebleu.metrics import BLEU
 from support.scored import HYPOTHESES, REFERENCES
 from support.tools import needs
 from support.toy import write_text

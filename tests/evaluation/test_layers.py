@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.evaluation.layers import LAYERS, _connected, _Projected, _Recurrent, _Restricted, measure_layers
+from transformer.evaluation.layers import LAYERS, _connected, _Recurrent, _Restricted, _SelfAttention, measure_layers
 from transformer.model.cost import COSTS, growth, multiply_adds
 from transformer.report.tables.cells import read_printed
 from transformer.storage.reading import structured
@@ -38,7 +38,7 @@ def test_restricted_attention_is_full_attention_under_a_band(r):
 
 
 def test_projected_attention_is_pytorchs():
-    ours, inputs = _Projected(6), x()
+    ours, inputs = _SelfAttention(6, projected=True), x()
     theirs = torch.nn.MultiheadAttention(6, 1, bias=False)
     theirs.in_proj_weight.data = torch.cat([projection.weight for projection in ours.inputs])
     theirs.out_proj.weight.data = ours.output.weight

@@ -88,24 +88,24 @@ class Heads(analysis.Analysis):
 
     def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
-        import pandas as pd
+        import numpy as np
 
         heads, rows = analysis.entries(files, "bleu"), []
         for kind, words in KINDS.items():
             measures = [kinds[kind] for kinds in files["kinds"]]
-            increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
-            share = sum(increase < _UNIMPORTANT for increase in increases) / len(increases)
-            means = [[sum(layer) / len(layer) for layer in measure["distance"]] for measure in measures]
-            alike = sum(measure["equal"] for measure in measures) / len(measures)
+            increase, distance = (np.array([measure[key] for measure in measures]) for key in ("increase", "distance"))
+            alike = np.mean([measure["equal"] for measure in measures])
             row = {
                 "Attention": words,
-                "Heads": str(len(increases) // len(measures)),
-                f"Loss + < {_UNIMPORTANT}": analysis.TextOfRuns(f"{100 * share:.0f} %", files),
-                "Loss +, at most": analysis.TextOfRuns(f"{max(increases):.3f}", files),
+                "Heads": str(increase[0].size),
+                f"Loss + < {_UNIMPORTANT}": analysis.TextOfRuns(
+                    f"{100 * (increase < _UNIMPORTANT).mean():.0f} %", files
+                ),
+                "Loss +, at most": analysis.TextOfRuns(f"{increase.max():.3f}", files),
             }
             for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
                 row[f"BLEU, {count} masked"] = analysis.Mean(same, "bleu", 1)
-            distances = ", ".join(f"{mean:.1f}" for mean in pd.DataFrame(means).mean())
+            distances = ", ".join(f"{mean:.1f}" for mean in distance.mean(axis=(0, 2)))
             row["Distance, by layer"] = analysis.TextOfRuns(distances, files)
             rows.append(row | {"If alike": analysis.TextOfRuns(f"{alike:.1f}", files)})
         return rows
