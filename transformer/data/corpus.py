@@ -44,7 +44,7 @@ from transformer.storage.records import Checksum, Count
 logger = logging.getLogger(__name__)
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
 _PLACE = np.dtype("<i8")
-CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
+CHUNK_SIZE = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
 
 SPECIAL = 3  # PAD, EOS and UNK
 _SYMBOL_NAME = "symbol "  # the beginning of a symbol's name; no subword contains a space
@@ -204,7 +204,7 @@ def parallel(
 
     size: the characters of an item; long ones make smaller chunks. Raises InputError if a process is killed.
     """
-    chunks = groups(items, CHUNK, size)
+    chunks = groups(items, CHUNK_SIZE, size)
     if processes == 1:
         yield from map(task, chunks)
         return
@@ -257,7 +257,7 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
 
 def require_short(text: Path, vocabulary: Subwords, longest: int) -> None:
     """Raise InputError at the first line of tokenised text with more than `longest` tokens, EOS included."""
-    sentences = map(vocabulary.encode, groups(read_lines(text), CHUNK, len))
+    sentences = map(vocabulary.encode, groups(read_lines(text), CHUNK_SIZE, len))
     for number, ids in enumerate(itertools.chain.from_iterable(sentences), start=1):
         if len(ids) > longest:
             most = f"{longest:,} can be translated, the model's positions less decoding.extra_length"

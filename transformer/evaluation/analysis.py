@@ -55,12 +55,12 @@ class Mean(NamedTuple):  # a cell with the mean of a column over runs
     decimals: int
 
 
-class TextOfRuns(NamedTuple):  # a cell
+class RunsText(NamedTuple):  # a cell
     text: str
     runs: DataFrame
 
 
-GridRows = list[dict[str, str | Mean | TextOfRuns]]  # by heading
+GridRows = list[dict[str, str | Mean | RunsText]]  # by heading
 Pair = tuple[str, DataFrame, DataFrame]  # what is compared, in words, and its two systems: a row per run
 
 

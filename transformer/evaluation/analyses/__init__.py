@@ -6,13 +6,13 @@ where it measures, not at its top.
 
 from transformer.evaluation.analyses.heads import Heads
 from transformer.evaluation.analyses.inference import Averaging, Tuning
-from transformer.evaluation.analyses.lengths import Lengths
+from transformer.evaluation.analyses.lengths import ByLength
 from transformer.evaluation.analyses.smoothing import Smoothing
 
 ANALYSES = {  # in the order of Table 5's notes
     "averaging": Averaging(),
     "smoothing": Smoothing(),
-    "lengths": Lengths(),
+    "lengths": ByLength(),
     "heads": Heads(),
     "tuning": Tuning(),
 }

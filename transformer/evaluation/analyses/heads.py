@@ -13,9 +13,7 @@ from transformer.storage.records import Amount, Count, Positive
 
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 _SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
-_UNIMPORTANT = (
-    0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
-)
+_MINOR = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
 
 
 class _Step(TypedDict):  # one more head is masked: the one that raises the loss on some of the sentences least
@@ -98,14 +96,12 @@ class Heads(analysis.Analysis):
             row = {
                 "Attention": words,
                 "Heads": str(increase[0].size),
-                f"Loss + < {_UNIMPORTANT}": analysis.TextOfRuns(
-                    f"{100 * (increase < _UNIMPORTANT).mean():.0f} %", files
-                ),
-                "Loss +, at most": analysis.TextOfRuns(f"{increase.max():.3f}", files),
+                f"Loss + < {_MINOR}": analysis.RunsText(f"{100 * (increase < _MINOR).mean():.0f} %", files),
+                "Loss +, at most": analysis.RunsText(f"{increase.max():.3f}", files),
             }
             for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
                 row[f"BLEU, {count} masked"] = analysis.Mean(same, "bleu", 1)
             distances = ", ".join(f"{mean:.1f}" for mean in distance.mean(axis=(0, 2)))
-            row["Distance, by layer"] = analysis.TextOfRuns(distances, files)
-            rows.append(row | {"If alike": analysis.TextOfRuns(f"{alike:.1f}", files)})
+            row["Distance, by layer"] = analysis.RunsText(distances, files)
+            rows.append(row | {"If alike": analysis.RunsText(f"{alike:.1f}", files)})
         return rows

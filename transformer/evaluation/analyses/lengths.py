@@ -93,7 +93,7 @@ def longest_of(quantile: float) -> str:
     return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
 
 
-class Lengths(analysis.Analysis):
+class ByLength(analysis.Analysis):
     class Settings(analysis.RunSettings):
         times: Annotated[
             analysis.Numbers, described("Lengths of joined sentences, as multiples of the longest in training (§3.5).")

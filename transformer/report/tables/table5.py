@@ -14,7 +14,7 @@ import pandas as pd
 
 from transformer.evaluation import significance
 from transformer.evaluation.analyses import ANALYSES
-from transformer.evaluation.analysis import RUN_KEYS, Analysis, Mean, TextOfRuns
+from transformer.evaluation.analysis import RUN_KEYS, Analysis, Mean, RunsText
 from transformer.evaluation.scores import require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Table, lay_out
@@ -214,10 +214,10 @@ def _lay_out_grid(analysis: Analysis, files: pd.DataFrame) -> Grid:
     return Grid(analysis.words, [{name: _cell(value) for name, value in row.items()} for row in analysis.grid(files)])
 
 
-def _cell(value: str | Mean | TextOfRuns) -> str | Cell:
+def _cell(value: str | Mean | RunsText) -> str | Cell:
     match value:
         case Mean(runs, column, decimals):
             return cells.mean_cell(runs, column, decimals)
-        case TextOfRuns(text, runs):
+        case RunsText(text, runs):
             return cells.ours(text, " ".join(runs["name"]))
     return value
