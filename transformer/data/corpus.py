@@ -1,8 +1,7 @@
 """§5.1: tokenised text to token arrays on disk, by one byte-pair vocabulary that source and target share.
 
-Text is streamed in chunks of lines to worker processes; memory does not grow with the corpus. A parser's brackets and
-tags (§6.3) are symbols, each with an id of its own: after the special ids and before the subwords, so that the softmax
-needs to cover the first rows only.
+Memory does not grow with the corpus. A parser's brackets and tags (§6.3) are symbols, each with an id: after the
+special ids and before the subwords, so that the softmax covers the first rows only.
 """
 
 import html
@@ -176,10 +175,9 @@ class Subwords:
 
     @cached_property
     def symbols(self) -> dict[str, int]:
-        """A parser's symbols and their ids, the first after the special ones; empty in a translator's vocabulary."""
-        names = itertools.takewhile(lambda piece: piece.startswith(_SYMBOL_NAME), self.pieces[SPECIAL:])
-        symbols = [name.removeprefix(_SYMBOL_NAME) for name in names]
-        return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
+        """A parser's symbols and their ids, without unused ones; empty in a translator's vocabulary."""
+        names = {piece: token for token, piece in enumerate(self.pieces) if piece.startswith(_SYMBOL_NAME)}
+        return {name.removeprefix(_SYMBOL_NAME): token for name, token in names.items() if name.count(" ") == 1}
 
     def new_word(self, rows: int) -> list[bool]:
         """Return for each of `rows` ids whether it begins or tags a word: PAD, EOS, subwords after a space, tags."""

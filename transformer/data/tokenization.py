@@ -54,13 +54,6 @@ class Normalizer(MosesPunctNormalizer):
         return text.strip()
 
 
-def detokenizer_of(code: str) -> MosesDetokenizer:
-    """Return Moses' detokeniser of a language."""
-    language = language_of(code)
-    # sacremoses' rules of Czech fail at `a' - mail` and join a number to the word before it.
-    return MosesDetokenizer("sk" if language == "cs" else language)
-
-
 def uses_moses(code: str, preparation: Preparation) -> bool:
     """Return whether Moses cuts the words of a language: the key `tokenizer` decides, or else the language."""
     if preparation.tokenizer:
@@ -74,8 +67,10 @@ class Tokenizer:
     def __init__(self, code: str, preparation: Preparation):
         self.preparation, self.moses = preparation, uses_moses(code, preparation)
         if self.moses:
-            self.normalizer = Normalizer(language_of(code))
-            self.tokenizer, self.detokenizer = MosesTokenizer(language_of(code)), detokenizer_of(code)
+            language = language_of(code)
+            self.normalizer, self.tokenizer = Normalizer(language), MosesTokenizer(language)
+            # sacremoses' rules of Czech fail at `a' - mail` and join a number to the word before it.
+            self.detokenizer = MosesDetokenizer("sk" if language == "cs" else language)
 
     def tokenize(self, line: str) -> str:
         """Turn a raw sentence into a tokenised one; without Moses, into one in NFC."""
@@ -127,7 +122,7 @@ _SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_EAST}]{{1,2}}|[{_SOUTH_EAST}]{{1,5}}|[^\s{_EAST}{_SOUTH_EAST}]+")
 
 
-def _broken_rule(source: int, target: int, preparation: Preparation) -> str | None:
+def _flaw(source: int, target: int, preparation: Preparation) -> str | None:
     """Return the rule by which a training pair with so many words is left out, or None if it is clean."""
     short, long = sorted((source, target))
     if not short:
@@ -175,11 +170,7 @@ def _tokenize(
     kept, faults = [], Counter()
     for left, right in pairs:
         pair = source.tokenize(left), target.tokenize(right)
-        wrong = (
-            _broken_rule(source.count_words(pair[0]), target.count_words(pair[1]), source.preparation)
-            if clean
-            else None
-        )
+        wrong = _flaw(source.count_words(pair[0]), target.count_words(pair[1]), source.preparation) if clean else None
         if wrong:
             faults[wrong] += 1
         else:

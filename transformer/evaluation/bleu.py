@@ -50,8 +50,7 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score by those of the metrics that are BLEU."""
     language = language_of(language)
-    own = tokenizer_of(language)
-    moses, split = own or f"moses-{language}", "+split" if language == "de" else ""
+    moses, split = tokenizer_of(language) or f"moses-{language}", "+split" if language == "de" else ""
     words = [moses_tokens(side, language) for side in (hypotheses, references)]
     result = {"tokenized": multi_bleu(*words, moses), "tokenized_lc": multi_bleu(*words, moses, lowercase=True)}
     words = [without_compounds(side, language) for side in words]
@@ -151,14 +150,14 @@ def token_bleu(lowercase: bool = False) -> BLEU:
 
 
 def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
-    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature, which says where that changed a side."""
+    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature, which states if NFC changed a side."""
     sides = [list(map(composed, side)) for side in (hypotheses, references)]
     score, changed = metric.corpus_score(sides[0], sides[1:]).score, sides != [list(hypotheses), list(references)]
     return {"score": score, "signature": metric.get_signature().format() + "|norm:nfc" * changed}
 
 
 def marks(sentences: list[str]) -> dict:
-    """Count Unicode quotes, and lines that look escaped or tokenised; tell of capitals (None: no case)."""
+    """Count Unicode quotes, and lines that look escaped or tokenised; look for capitals (None: no case)."""
     letters = {letter for letter in set("".join(sentences)) if letter.isupper() or letter.islower()}
     return {
         "unicode_quotes": sum(ord(character) in _PLAIN for line in sentences for character in line),

@@ -100,8 +100,8 @@ def _read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
 def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
 
-    path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
-    of each split in splits.md. Raises InputError on other archives, naming what is missing.
+    path: the archive of the repository amir-zeldes/gum as GitHub packs it, with trees in const/ and splits.md.
+    Raises InputError on other archives.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, _GUM_MEMBER.fullmatch)}
     splits = dict(_GUM_SPLIT.findall(contents.get("splits.md", b"").decode("utf-8", "replace")))
@@ -114,7 +114,7 @@ def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     if missing:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
     texts = {f"{path}: {file}": split_lines(io.BytesIO(contents[file])) for file in files.values()}
-    return chain.from_iterable(_cleaned(decode_lines(texts[name], name), name) for name in texts), without
+    return chain.from_iterable(_cleaned(decode_lines(text, name), name) for name, text in texts.items()), without
 
 
 def _cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
