@@ -75,7 +75,7 @@ def fetch_first(versions: list[Version], output: Path, mirror: Path | None = Non
                 if not (wrong := version.difference(part)):
                     break
                 part.unlink()
-            if wrong:
+            else:
                 raise _Refused(wrong)
         except _Refused as refused:
             reasons.append(f"{place}: {refused}")

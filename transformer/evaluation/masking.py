@@ -2,7 +2,7 @@
 
 Masking is the test of Michel et al. (2019), Are sixteen heads really better than one? A query's distance is the mean of
 |i - j| over the keys j, by their weights, in tokens. Towards the memory it is |j - i L_source / L_target|: a key at the
-same share of its sentence is not away at all.
+same relative position has distance 0.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,8 +22,7 @@ from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 
 DECIMALS = 6  # of a loss or a distance
-# Tokens on a side that are decoded together; change speed only. A processor is faster with less padding, for which the
-# sentences of a batch must have similar lengths; a batch must hold the longest sentence, however.
+# Tokens on a side that are decoded together; they change speed only. Small batches need less padding.
 _BATCH, _BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 

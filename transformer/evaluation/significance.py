@@ -7,6 +7,7 @@ bootstrap of three would find too little variance, and so too many differences (
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +24,7 @@ SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told
 System = tuple[np.ndarray, np.ndarray]  # the score of each seed [seeds], their bootstrap samples [seeds, RESAMPLES]
 
 
-class Difference(NamedTuple):
-    """The score of one system less that of another."""
-
+class Difference(NamedTuple):  # of one system's score and another's
     score: float  # mean over seeds
     against: float  # the other system's
     value: float  # of the difference
@@ -52,11 +51,8 @@ def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
     pairs = zip(hypotheses, references, strict=True)
     scores = [counter.sentence_score(hypothesis, [reference]) for hypothesis, reference in pairs]
     statistics = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
-
-    def bleu(sums: list[int]) -> float:
-        return BLEU.compute_bleu(sums[:4], sums[4:8], *sums[8:], smooth_method="none").score
-
-    return draws(statistics, bleu)
+    bleu = partial(BLEU.compute_bleu, smooth_method="none")
+    return draws(statistics, lambda sums: bleu(sums[:4], sums[4:8], *sums[8:]).score)
 
 
 def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:

@@ -1,7 +1,7 @@
 """§6.3 English constituency parsing: words to trees, by the same model and search that translate.
 
-The paper's search may write anything; `trees.decode` repairs it. A constrained search writes trees alone, unless it
-reaches its limit on the length: any other symbol gets probability zero.
+The paper's search may write anything; `trees.decode` repairs it. A constrained search only writes trees, unless it
+reaches its limit on the length.
 """
 
 from collections.abc import Iterable, Iterator
