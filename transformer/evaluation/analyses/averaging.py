@@ -1,20 +1,15 @@
-"""Inference (§6.1): how many checkpoints are averaged, and which beam and length penalty the search has."""
+"""Averaging (§6.1): how many of the last checkpoints?"""
 
 from copy import deepcopy
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
-
-from msgspec import Meta
 
 from transformer.config.experiment import described
 from transformer.evaluation import analysis
 from transformer.layout import Data, Run
 from transformer.storage.files import InputError
 from transformer.storage.records import Amount, Positive, averaged_steps
-
-_Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 
 
 class _Average(analysis.Bleu):  # of the last checkpoints, whose "steps" are listed
@@ -78,33 +73,3 @@ class Averaging(analysis.Analysis):
             }
             for (experiment, count), same in analysis.entries(files, "averages").groupby(["experiment", "checkpoints"])
         ]
-
-
-class _Search(analysis.BleuAndLength):
-    beam: Positive
-    alpha: Amount
-
-
-class Tuning(analysis.Analysis):
-    class Settings(analysis.RunSettings):
-        beams: analysis.Beams
-        alphas: Annotated[_Alphas, described("Length penalties, each tried with each beam (§6.1).")]
-
-    class Result(analysis.OfRun):
-        searches: list[_Search]
-
-    experiments = ("base",)
-    words = ("Beam",)
-    note = "Search (§6.1): the beam and the α of the length penalty, which the paper chose on the dev set."
-
-    def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure BLEU with each beam and each alpha."""
-        searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
-        return {"searches": [search | run.score(**search) for search in searches]}
-
-    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
-        rows = []
-        for beam, at_beam in analysis.entries(files, "searches").groupby("beam"):
-            cells = {f"BLEU, α {alpha:g}": analysis.Mean(same, "bleu", 2) for alpha, same in at_beam.groupby("alpha")}
-            rows.append({"Beam": str(beam)} | cells)
-        return rows

@@ -1,0 +1,42 @@
+"""Search (§6.1): the beam and the length penalty, which the paper chose on the dev set."""
+
+from itertools import product
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from transformer.config.experiment import described
+from transformer.evaluation import analysis
+from transformer.storage.records import Amount, Positive
+
+_Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
+
+
+class _Search(analysis.BleuAndLength):
+    beam: Positive
+    alpha: Amount
+
+
+class Tuning(analysis.Analysis):
+    class Settings(analysis.RunSettings):
+        beams: analysis.Beams
+        alphas: Annotated[_Alphas, described("Length penalties, each tried with each beam (§6.1).")]
+
+    class Result(analysis.OfRun):
+        searches: list[_Search]
+
+    experiments = ("base",)
+    words = ("Beam",)
+    note = "Search (§6.1): the beam and the α of the length penalty, which the paper chose on the dev set."
+
+    def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
+        """Measure BLEU with each beam and each alpha."""
+        searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
+        return {"searches": [search | run.score(**search) for search in searches]}
+
+    def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
+        rows = []
+        for beam, at_beam in analysis.entries(files, "searches").groupby("beam"):
+            cells = {f"BLEU, α {alpha:g}": analysis.Mean(same, "bleu", 2) for alpha, same in at_beam.groupby("alpha")}
+            rows.append({"Beam": str(beam)} | cells)
+        return rows
