@@ -20,7 +20,7 @@ PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
 @pytest.fixture
 def small_chunks(monkeypatch):
     """A worker takes three lines at once, so that a small text needs many turns and a last one that is not full."""
-    monkeypatch.setattr(corpus, "CHUNK", 3)
+    monkeypatch.setattr(corpus, "CHUNK_SIZE", 3)
 
 
 def write_text(path, lines):  # not support.toy's: workers, which import this module, would load torch

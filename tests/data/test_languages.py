@@ -14,7 +14,7 @@ from support.toy import write_text
 from transformer.config.experiment import Preparation
 from transformer.data.corpus import Subwords, blank, learn
 from transformer.data.preprocessing import tokenize_split
-from transformer.data.tokenization import _RULES, Tokenizer, _fault, language_of, no_rules, uses_moses
+from transformer.data.tokenization import _RULES, Tokenizer, _flaw, language_of, no_rules, uses_moses
 from transformer.evaluation.bleu import cut, marks, missing_tokenizer, moses_tokens, scores, tokenizer_of, warnings
 from transformer.layout import Data
 
@@ -142,7 +142,7 @@ def test_czech_that_the_library_fails_at():
 )
 def test_which_pairs_are_left_out(source, code, target, expected):
     counts = Tokenizer("en", MOSES).count_words(source), Tokenizer(code, MOSES).count_words(target)
-    assert _fault(*counts, MOSES) == _fault(*reversed(counts), MOSES) == expected
+    assert _flaw(*counts, MOSES) == _flaw(*reversed(counts), MOSES) == expected
 
 
 def test_preparation_says_what_is_lost(tmp_path, caplog):

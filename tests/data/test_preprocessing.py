@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 
 import pytest
 
@@ -44,6 +45,17 @@ def data(tmp_path, tokenize):
     tokenize("dev", (19, 19))
     learn_vocabulary(data, subwords=60, sentences=1000)
     return data
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("en", "uk"), ("uk", "en")])
+def test_subwords_of_raw_text_do_not_mix_letters_with_punctuation(tmp_path, experiment, languages):
+    """Moses has cut its text before; a language whose default is raw text needs it on either side."""
+    data, preparation = Data(tmp_path), experiment.preparation
+    for side in SIDES:
+        data.tokens("train", side).write_text("so! go! no! to!\n" * 9, "utf-8")
+    learn_vocabulary(data, subwords=14, sentences=1000, languages=languages, preparation=preparation)
+    mixed = [piece for piece in Subwords(data.vocabulary).pieces if re.search(r"\w!", piece)]
+    assert bool(mixed) == (languages == ("en", "de"))
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.evaluation.layers import LAYERS, _connected, _Projected, _Recurrent, _Restricted
+from transformer.evaluation.layers import LAYERS, _connected, _Recurrent, _Restricted, _SelfAttention
 from transformer.model.cost import COSTS, growth, multiply_adds
 from transformer.report.tables.cells import read_printed
 
@@ -32,7 +32,7 @@ def test_restricted_attention_is_full_attention_under_a_band(r):
 
 
 def test_projected_attention_is_pytorchs():
-    ours, inputs = _Projected(6), x()
+    ours, inputs = _SelfAttention(6, projected=True), x()
     theirs = torch.nn.MultiheadAttention(6, 1, bias=False)
     theirs.in_proj_weight.data = torch.cat([projection.weight for projection in ours.inputs])
     theirs.out_proj.weight.data = ours.output.weight

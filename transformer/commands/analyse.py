@@ -120,17 +120,19 @@ def attend(
             raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
     shown = parse_json(figures or "{}", dict[str, dict], "--figures")
     from transformer.device import use_threads  # here, as torch takes seconds
-    from transformer.evaluation.attention import of_sentence, of_text
+    from transformer.evaluation.attention import weights_in, weights_in_text
+    from transformer.translation.translator import open_translator
 
     use_threads(threads)
+    translator = open_translator(run, weights)
     if text is None:
         from transformer.report.figures.attention import grids
         from transformer.report.figures.style import save_pictures
 
-        measured = of_sentence(run, sentence, target, weights)
+        measured = weights_in(translator, [({"title": sentence, "figures": {}}, sentence, target)])
         save_pictures(grids(measured, layer, head), output.with_suffix(""))
     else:
-        measured = of_text(run, text, count or 1, longest or _SHOWN, shown, weights)
+        measured = weights_in_text(translator, text, count or 1, longest or _SHOWN, shown)
     _write(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
 
 

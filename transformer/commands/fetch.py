@@ -33,12 +33,12 @@ def fetch(
         others: JSON of other bytes that serve as well, tried next: urls, sha256 or md5, and size
         mirror: a folder: read MIRROR/HOST/PATH of the addresses, never the network
     """
-    from transformer.data import download
+    from transformer.data.download import Version, fetch_first
 
-    versions = [download.Version(urls=url, sha256=sha256, md5=md5, size=size)]
-    versions += [parse_json(other, download.Version, "--or") for other in others or []]
+    versions = [Version(urls=url, sha256=sha256, md5=md5, size=size)]
+    versions += [parse_json(other, Version, "--or") for other in others or []]
     for version in versions:
         if not (version.sha256 or version.md5) and (version.size or version is not versions[0]):
             raise InputError("--size and --or: expected with sha256 or md5, found none")
-    download.fetch(versions, output, mirror)
+    fetch_first(versions, output, mirror)
     print(f"{output}: {'checksum as expected' if sha256 or md5 else 'whole, for all that is known'}")

@@ -1,7 +1,6 @@
-"""The lines of a file: of the file itself, its .gz, or a member of an archive; and small members one by one.
+"""The lines of a file, a .gz or a member of an archive; and small members one by one.
 
-Members are read as bytes and written under names of our own, so their paths in the archive can do no harm. The first
-bytes tell how an archive is packed, whatever its name: the same members may be published in several packings.
+Members are read as bytes and written under our own names, so that their paths in the archive can do no harm.
 """
 
 import gzip
@@ -25,9 +24,7 @@ from transformer.storage.files import InputError, decode_lines, open_input, repl
 _logger = logging.getLogger(__name__)
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
-_ARCHIVE_PIECE = 1 << 20  # bytes read at a time
 _SEGMENT = re.compile(r"<seg\b[^<>]*>(.*?)</seg>", re.IGNORECASE)
-_SEGMENT_START = re.compile(r"<seg\b", re.IGNORECASE)
 
 
 def unpack(
@@ -39,8 +36,7 @@ def unpack(
 ) -> None:
     """Write one side of a corpus as plain text: UTF-8, one sentence a line. Lines end at a line feed only.
 
-    path: a plain file, a .gz or an archive. member: the text's path in the archive; it is unpacked, too, if it ends in
-    .gz. format: plain lines, or WMT's <seg> elements. lines: the expected number of lines.
+    path, member: as for `read_text`. format: plain lines, or WMT's <seg> elements. lines: their expected number.
     Raises InputError, naming `path`, at another number of lines and as `read_text` does.
     """
     name, text, count = _member_named(path, member), read_text(path, member), 0
@@ -82,13 +78,16 @@ def _member_named(path: str | Path, member: str | None = None) -> str:
 
 
 def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and all bytes of each member of an archive for whose path `wanted` returns true, in order."""
+    """Yield in order the path and all bytes of each member of an archive whose path is `wanted`."""
     with open_input(path) as file, _undamaged(path):
         yield from ((name, content.read()) for name, content in _members(file) if wanted(name))
 
 
 def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield path and content of each regular file in a .tar, plain or through gzip, or a .zip; a .tar to its end."""
+    """Yield path and content of each regular file in a .tar, plain or through gzip, or a .zip; read a .tar to its end.
+
+    The first bytes decide, not the name: the same members may be published in several packings.
+    """
     start = file.read(2)
     file.seek(0)
     if start == b"PK":
@@ -102,7 +101,7 @@ def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
     for entry in archive:
         if entry.isreg():
             yield posixpath.normpath(entry.name), archive.extractfile(entry)
-    while stream.read(_ARCHIVE_PIECE):
+    while stream.read(1 << 20):
         pass
 
 
@@ -121,6 +120,6 @@ def _find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
     """Yield the sentences of a WMT .sgm file. Raises InputError, naming `name`, if one does not end on its line."""
     for number, line in enumerate(lines, start=1):
         segments = _SEGMENT.findall(line)
-        if len(segments) != len(_SEGMENT_START.findall(line)):
+        if len(segments) != len(re.findall(r"<seg\b", line, re.IGNORECASE)):
             raise InputError(f"{name}, line {number}: expected every <seg> to end with </seg> on its line")
         yield from (html.unescape(text).replace("\n", " ").strip() for text in segments)  # &#10; would break the line

@@ -1,8 +1,7 @@
 """§5.1: tokenised text to token arrays on disk, by one byte-pair vocabulary that source and target share.
 
-Text is streamed in chunks of lines to worker processes; memory does not grow with the corpus. A parser's brackets and
-tags (§6.3) are symbols, each with an id of its own: after the special ids and before the subwords, so that the softmax
-needs to cover the first rows only.
+Memory does not grow with the corpus. A parser's brackets and tags (§6.3) are symbols, each with an id: after the
+special ids and before the subwords, so that the softmax covers the first rows only.
 """
 
 import html
@@ -43,14 +42,14 @@ from transformer.storage.records import Checksum, Count
 
 logger = logging.getLogger(__name__)
 TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
-_OFFSET = np.dtype("<i8")
-CHUNK = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
+_PLACE = np.dtype("<i8")
+CHUNK_SIZE = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
 
 SPECIAL = 3  # PAD, EOS and UNK
-_SYMBOL = "symbol "  # the beginning of a symbol's name; no subword contains a space
+_SYMBOL_NAME = "symbol "  # the beginning of a symbol's name; no subword contains a space
 UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
 CONTINUED = "@@"  # ends the name of a subword whose word goes on in the next
-_LINE = 4192  # bytes: SentencePiece passes over longer lines, and over those with _RESERVED
+_SKIPPED = 4192  # bytes: SentencePiece skips longer lines, and those with _RESERVED
 _RESERVED = "\u2585"
 _TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
 _SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
@@ -58,24 +57,30 @@ _SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a
 _assigned: list[Callable[[list], object]] = []  # a worker process's task
 
 
-class Counts(TypedDict):
-    """The numbers of pairs of a split; tokenised text and treebanks have others, too."""
-
+class Counts(TypedDict):  # of the pairs of a split; tokenised text and treebanks have others, too
     kept: Count
     files: NotRequired[dict[str, Checksum]]  # of the text, by name
 
 
 def learn(
-    texts: list[Path], size: int, sentences: int, output: Path, symbols: Sequence[str] = (), longest: int | None = None
+    texts: list[Path],
+    size: int,
+    sentences: int,
+    output: Path,
+    symbols: Sequence[str] = (),
+    longest: int | None = None,
+    by_script: bool = False,
 ) -> None:
-    """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of tokenised `texts`.
+    """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of `texts`.
 
-    longest: characters of a subword, at most; if None, SentencePiece's 16, which splits long German words. The same
-    texts give the same vocabulary. Raises InputError if they do not hold that many subwords, or need more.
+    longest: the maximum number of characters of a subword; if None, SentencePiece's 16, which splits long German words.
+    by_script: a subword has letters of one script, digits or punctuation, never a mixture, as raw text needs. Moses
+    has already cut its text into words, which subwords may then span, as in subword-nmt.
+    The same texts give the same vocabulary. Raises InputError if they have fewer subwords, or need more.
     """
     model, long, reserved = io.BytesIO(), False, 0
     for line in evenly(texts, sentences):
-        long |= len(line.encode()) > _LINE  # else the model, whose bytes hold this limit, is as it always was
+        long |= len(line.encode()) > _SKIPPED  # the model's bytes include the limit: it is raised only if needed
         reserved += _RESERVED in line
     if reserved:
         logger.warning("%s lines have U+2585, which is SentencePiece's own: it is learned as a space", reserved)
@@ -92,9 +97,8 @@ def learn(
                 bos_id=-1,
                 normalization_rule_name="identity",
                 character_coverage=1.0,
-                # Moses decides what a word is, as in subword-nmt: no split at a change of script or at a digit.
-                split_by_unicode_script=False,
-                control_symbols=[_SYMBOL + symbol for symbol in symbols],
+                split_by_unicode_script=by_script,
+                control_symbols=[_SYMBOL_NAME + symbol for symbol in symbols],
                 num_threads=1,
                 **({"max_sentencepiece_length": longest} if longest else {}),
                 **({"max_sentence_length": LONGEST_LINE} if long else {}),
@@ -116,7 +120,7 @@ def find_symbols(text: Path, rows: int) -> list[str]:
 
 
 def blank(line: str) -> bool:
-    """Return whether nothing of a line is seen: spaces, controls, U+200B and its like, and SentencePiece's space."""
+    """Return whether a line has only spaces, controls, U+200B and its like, and SentencePiece's space."""
     return all(char == _SPACE or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in line)
 
 
@@ -126,7 +130,7 @@ def evenly(texts: list[Path], most: int) -> Iterator[str]:
         require_file(text)
     # Decode all lines first: SentencePiece would lose the message of an InputError.
     total = sum(1 for text in texts for _ in read_lines(text))
-    return draw(itertools.chain.from_iterable(read_lines(text) for text in texts), total, most)
+    return draw(itertools.chain.from_iterable(map(read_lines, texts)), total, most)
 
 
 class Subwords:
@@ -171,10 +175,9 @@ class Subwords:
 
     @cached_property
     def symbols(self) -> dict[str, int]:
-        """A parser's symbols and their ids, the first after the special ones; empty in a translator's vocabulary."""
-        names = itertools.takewhile(lambda piece: piece.startswith(_SYMBOL), self.pieces[SPECIAL:])
-        symbols = [name.removeprefix(_SYMBOL) for name in names]
-        return {symbol: SPECIAL + number for number, symbol in enumerate(symbols) if " " not in symbol}
+        """A parser's symbols and their ids, without unused ones; empty in a translator's vocabulary."""
+        names = {piece: token for token, piece in enumerate(self.pieces) if piece.startswith(_SYMBOL_NAME)}
+        return {name.removeprefix(_SYMBOL_NAME): token for name, token in names.items() if name.count(" ") == 1}
 
     def new_word(self, rows: int) -> list[bool]:
         """Return for each of `rows` ids whether it begins or tags a word: PAD, EOS, subwords after a space, tags."""
@@ -188,8 +191,8 @@ class Subwords:
         return [[*(self.symbols.get(symbol, UNK) for symbol in line.split()), EOS] for line in lines]
 
     def decode_symbols(self, ids: list[int]) -> list[str]:
-        """Turn ids without EOS into symbols; UNK, which stands for no symbol, becomes ""."""
-        return ["" if token == UNK else self.processor.id_to_piece(token).removeprefix(_SYMBOL) for token in ids]
+        """Turn ids without EOS into symbols; UNK becomes ""."""
+        return ["" if token == UNK else self.pieces[token].removeprefix(_SYMBOL_NAME) for token in ids]
 
 
 def parallel(
@@ -199,7 +202,7 @@ def parallel(
 
     size: the characters of an item; long ones make smaller chunks. Raises InputError if a process is killed.
     """
-    chunks = groups(items, CHUNK, size)
+    chunks = groups(items, CHUNK_SIZE, size)
     if processes == 1:
         yield from map(task, chunks)
         return
@@ -208,7 +211,7 @@ def parallel(
     waiting: deque[Future] = deque()
     try:
         for chunk in chunks:
-            with blocked(signal.SIGINT):  # in a worker that this starts, too: a terminal sends Ctrl-C to all processes
+            with blocked(signal.SIGINT):  # in new workers, too: a terminal sends Ctrl-C to all processes
                 waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * processes:
                 yield waiting.popleft().result()
@@ -220,7 +223,7 @@ def parallel(
 
 
 def _start(task: Callable[[list], object]) -> None:
-    """Prepare a worker: it exits when its parent does."""
+    """Prepare a worker: it keeps its task, and exits when its parent does."""
     parent = multiprocessing.parent_process()
     Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     _assigned.append(task)
@@ -231,10 +234,10 @@ def _work(chunk: list) -> object:
 
 
 def _encode(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids end to end and the sentences' lengths: arrays, as processes exchange lists far more slowly."""
+    """Return the ids end to end and the sentences' lengths: as arrays, which processes exchange fast."""
     sentences = encode(lines)
     ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
-    return ids, np.fromiter(map(len, sentences), _OFFSET)
+    return ids, np.fromiter(map(len, sentences), _PLACE)
 
 
 def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int, symbols: bool = False) -> None:
@@ -242,7 +245,7 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
     end, subwords = 0, Subwords(vocabulary)
     task = partial(_encode, subwords.encode_symbols if symbols else subwords.encode)
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
-        offset_file.write(np.zeros(1, _OFFSET).tobytes())
+        offset_file.write(np.zeros(1, _PLACE).tobytes())
         for chunk, lengths in parallel(task, read_lines(text), processes, len):
             id_file.write(chunk.tobytes())
             ends = end + np.cumsum(lengths)
@@ -252,7 +255,7 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
 
 def require_short(text: Path, vocabulary: Subwords, longest: int) -> None:
     """Raise InputError at the first line of tokenised text with more than `longest` tokens, EOS included."""
-    sentences = map(vocabulary.encode, groups(read_lines(text), CHUNK, len))
+    sentences = map(vocabulary.encode, groups(read_lines(text), CHUNK_SIZE, len))
     for number, ids in enumerate(itertools.chain.from_iterable(sentences), start=1):
         if len(ids) > longest:
             most = f"{longest:,} can be translated, the model's positions less decoding.extra_length"
@@ -270,7 +273,7 @@ class TokenArray:
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
         """Map the two files into memory. Raises InputError if they are no token array."""
         try:
-            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, _OFFSET, mode="r"))
+            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, _PLACE, mode="r"))
         except (OSError, ValueError) as error:  # missing, empty, or cut within a number
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:

@@ -28,7 +28,7 @@ _PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
 
 
 class _Refused(Exception):
-    """An address does not have the file; the message is the reason. Asking again is of no use."""
+    """An address does not have the file. Another request is of no use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +56,8 @@ class Version:
         return output.with_name(f"{output.name}.{(self.sha256 or self.md5 or 'unknown')[:8]}.part")
 
 
-def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> None:
-    """Write the first of `versions` that an address has to `output`; of a mirror, `mirror/HOST/PATH` in place of a URL.
+def fetch_first(versions: list[Version], output: Path, mirror: Path | None = None) -> None:
+    """Write the first of `versions` that an address has to `output`. A mirror has the file of a URL at HOST/PATH.
 
     Raises InputError, with a reason for every address, when none has its file.
     """
@@ -75,7 +75,7 @@ def fetch(versions: list[Version], output: Path, mirror: Path | None = None) -> 
                 if not (wrong := version.difference(part)):
                     break
                 part.unlink()
-            if wrong:
+            else:
                 raise _Refused(wrong)
         except _Refused as refused:
             reasons.append(f"{place}: {refused}")

@@ -46,12 +46,11 @@ class Item(NamedTuple):
 
 
 def take(seed: int, skip: int, count: int) -> list[Item]:
-    """Return items `skip` to `skip + count` of `sentences(seed)`: slices that do not overlap share no sentence."""
-    return list(islice(sentences(seed), skip, skip + count))
+    """Return items `skip` to `skip + count` of a seed, the same on every machine; no sentence repeats."""
+    return list(islice(_items(seed), skip, skip + count))
 
 
-def sentences(seed: int) -> Iterator[Item]:
-    """Yield items, the same on every machine, without end; no English, German or French sentence comes twice."""
+def _items(seed: int) -> Iterator[Item]:
     uniform = random.Random(seed).random  # the one method whose stream Python promises not to change
     seen: set[tuple[int, str]] = set()
     while True:

@@ -1,7 +1,8 @@
-"""§5.1: from plain text to the token arrays that training reads. Only `tokenize_split` needs Moses and sacreBLEU."""
+"""§5.1: from plain text to the token arrays that training reads. Only `tokenize_split` needs sacreBLEU."""
 
 import itertools
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformer.config.experiment import POSITIONS, Preparation
@@ -28,9 +29,7 @@ def tokenize_split(
 ) -> None:
     """Write the tokenised source and target of a split, and the counts of its pairs. Log what tokenising loses.
 
-    corpora: the source and target files of each corpus. languages: of source and target.
-    processes: their number does not change the result.
-    clean: drop blank, long and unequal pairs, which training data must not have.
+    corpora: the source and target files of each corpus. clean: drop blank, long and unequal pairs, as in training data.
     vocabulary: of the models that translate this split; its source lines may then have up to `longest` subwords.
     Raises InputError if the two files of a corpus differ in length, no pair is left, or a line is too long.
     """
@@ -68,18 +67,26 @@ def _ceiling(path: str | Path, language: str, how: Preparation) -> str:
 
 
 def learn_vocabulary(
-    data: Data, subwords: int, sentences: int, symbols: int | None = None, longest: int | None = None
+    data: Data,
+    subwords: int,
+    sentences: int,
+    symbols: int | None = None,
+    longest: int | None = None,
+    languages: Sequence[str] = (),
+    preparation: Preparation | None = None,
 ) -> None:
     """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3), from the training text.
 
-    subwords: their number, the three special ones included. sentences: the number of lines to learn from, at most.
-    symbols: rows of a parser's tree symbols, which come before the subwords; its target holds nothing else.
-    longest: the maximum number of characters of a subword; if None, SentencePiece's 16.
+    subwords, sentences, longest: as for `learn`. symbols: rows of a parser's tree symbols, which come before the
+    subwords. languages: of both sides; if Moses does not cut the words of one, no subword mixes letters and marks.
     Raises InputError if the text has too few subwords, or too many symbols.
     """
+    from transformer.data.tokenization import uses_moses
+
     source, target = (data.tokens("train", side) for side in SIDES)
+    raw = not all(uses_moses(code, preparation) for code in languages)
     if symbols is None:
-        learn([source, target], subwords, sentences, data.vocabulary, longest=longest)
+        learn([source, target], subwords, sentences, data.vocabulary, longest=longest, by_script=raw)
     else:
         names = find_symbols(target, symbols)
         learn([source], symbols + subwords, sentences, data.vocabulary, names, longest)
@@ -88,7 +95,6 @@ def learn_vocabulary(
 def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:
     """Write the token arrays of tokenised splits, and data.json: counts, and the checksum that identifies the data.
 
-    processes: their number does not change the result.
     longest: subwords of a source line of dev, which a translator will translate. A parser skips long lines.
     Raises InputError if a text is not the one that was counted, or a line is too long.
     """

@@ -54,13 +54,6 @@ class Normalizer(MosesPunctNormalizer):
         return text.strip()
 
 
-def detokenizer_of(code: str) -> MosesDetokenizer:
-    """Return Moses' detokeniser of a language."""
-    language = language_of(code)
-    # sacremoses' rules of Czech fail at `a' - mail` and join a number to the word before it.
-    return MosesDetokenizer("sk" if language == "cs" else language)
-
-
 def uses_moses(code: str, preparation: Preparation) -> bool:
     """Return whether Moses cuts the words of a language: the key `tokenizer` decides, or else the language."""
     if preparation.tokenizer:
@@ -69,13 +62,15 @@ def uses_moses(code: str, preparation: Preparation) -> bool:
 
 
 class Tokenizer:
-    """The way from a language's text to what the vocabulary encodes, and back; single spaces stand between words."""
+    """Turns a language's text into what the vocabulary encodes, words with single spaces between them, and back."""
 
     def __init__(self, code: str, preparation: Preparation):
         self.preparation, self.moses = preparation, uses_moses(code, preparation)
         if self.moses:
-            self.normalizer = Normalizer(language_of(code))
-            self.tokenizer, self.detokenizer = MosesTokenizer(language_of(code)), detokenizer_of(code)
+            language = language_of(code)
+            self.normalizer, self.tokenizer = Normalizer(language), MosesTokenizer(language)
+            # sacremoses' rules of Czech fail at `a' - mail` and join a number to the word before it.
+            self.detokenizer = MosesDetokenizer("sk" if language == "cs" else language)
 
     def tokenize(self, line: str) -> str:
         """Turn a raw sentence into a tokenised one; without Moses, into one in NFC."""
@@ -84,7 +79,7 @@ class Tokenizer:
                 line = self.normalizer.normalize(line)
             words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True).strip()
         else:
-            words = _single_spaced(composed(line))
+            words = " ".join(composed(line).split())
         if self.preparation.decapitalize and not words[1:2].isupper():  # but not in words such as USA
             words = words[:1].lower() + words[1:]  # a word is one word wherever it stands
         return words.lower() if self.preparation.lowercase else words
@@ -94,7 +89,7 @@ class Tokenizer:
         if self.moses:
             text = self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
         else:
-            text = _single_spaced(line)
+            text = " ".join(line.split())
         if self.preparation.decapitalize and not self.preparation.lowercase:
             text = text[:1].upper() + text[1:]
         return text if self.moses else composed(text)  # a large letter or the model may need several characters
@@ -104,10 +99,6 @@ class Tokenizer:
         if self.moses or text.isascii():
             return len(text.split())
         return 0 if blank(text) else len(_WORD.findall(text))
-
-
-def _single_spaced(line: str) -> str:
-    return " ".join(line.split())
 
 
 def language_of(code: str) -> str:
@@ -123,7 +114,7 @@ def no_rules(code: str) -> str | None:
     return f"{code}: Moses has no rules of a language '{language}', and takes those of English abbreviations"
 
 
-# Why a training pair is left out, and how that is said.
+# Why a training pair is left out.
 _FAULTS = {"blank": "with a blank side", "long": "too long (max_words)", "unequal": "too unequal (max_ratio)"}
 # A word of raw text: in scripts without spaces, as many characters as words have there.
 _EAST = "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -131,7 +122,7 @@ _SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_EAST}]{{1,2}}|[{_SOUTH_EAST}]{{1,5}}|[^\s{_EAST}{_SOUTH_EAST}]+")
 
 
-def _fault(source: int, target: int, preparation: Preparation) -> str | None:
+def _flaw(source: int, target: int, preparation: Preparation) -> str | None:
     """Return the rule by which a training pair with so many words is left out, or None if it is clean."""
     short, long = sorted((source, target))
     if not short:
@@ -167,7 +158,7 @@ def write_tokenized(
 
 
 def left_out(counts: dict[str, int]) -> str:
-    """Say how many pairs were left out by which rule."""
+    """Describe how many pairs were left out by which rule."""
     return ", ".join(f"{counts[name]:,} {rule}" for name, rule in _FAULTS.items() if name in counts)
 
 
@@ -179,7 +170,7 @@ def _tokenize(
     kept, faults = [], Counter()
     for left, right in pairs:
         pair = source.tokenize(left), target.tokenize(right)
-        wrong = _fault(source.count_words(pair[0]), target.count_words(pair[1]), source.preparation) if clean else None
+        wrong = _flaw(source.count_words(pair[0]), target.count_words(pair[1]), source.preparation) if clean else None
         if wrong:
             faults[wrong] += 1
         else:

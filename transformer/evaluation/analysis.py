@@ -49,22 +49,18 @@ class BleuAndLength(Bleu):
     length_ratio: Amount
 
 
-class Mean(NamedTuple):
-    """A cell with the mean of a column over runs."""
-
+class Mean(NamedTuple):  # a cell with the mean of a column over runs
     runs: DataFrame
     column: str
     decimals: int
 
 
-class Shown(NamedTuple):
-    """A cell with a text that comes from runs."""
-
+class RunsText(NamedTuple):  # a cell
     text: str
     runs: DataFrame
 
 
-GridRows = list[dict[str, str | Mean | Shown]]  # by heading
+GridRows = list[dict[str, str | Mean | RunsText]]  # by heading
 Pair = tuple[str, DataFrame, DataFrame]  # what is compared, in words, and its two systems: a row per run
 
 
@@ -87,15 +83,12 @@ class Analysis:
 
     def measure(self, run: EvaluatedRun, settings: Any) -> dict[str, Any]:
         """Return what `Result` adds to OfRun."""
-        raise NotImplementedError
 
     def compare(self, row: str, files: DataFrame) -> list[Pair]:
         """Return what a row of the table compares."""
-        raise NotImplementedError
 
     def grid(self, files: DataFrame) -> GridRows:
         """Lay out all that was measured, for the notes."""
-        raise NotImplementedError
 
 
 def entries(files: DataFrame, key: str) -> DataFrame:

@@ -1,7 +1,4 @@
-"""Attention weights of trained runs in sentences: attention.json, for Figures 3 to 5 and the page's viewer.
-
-Torch is imported when it is needed: reading the file needs none.
-"""
+"""Attention weights of trained runs in sentences: attention.json, for Figures 3 to 5 and the page's viewer."""
 
 import logging
 from collections.abc import Iterable
@@ -52,17 +49,14 @@ def whole_weights(content: Attention) -> dict[str, Any]:
     return content | {"unit": _UNIT, "sentences": sentences}
 
 
-def of_text(
-    run: Path, text: Path, count: int, longest: int, figures: dict[str, dict[str, Any]], weights: Path | None = None
+def weights_in_text(
+    translator: "Translator", text: Path, count: int, longest: int, figures: dict[str, dict[str, Any]]
 ) -> Attention:
     """Translate the sentences of the figures and some of a text, and return the weights of all heads.
 
     text: one sentence a line, of which `count` are taken at equal distances, from those with up to `longest` tokens.
-    figures: by name, the text and the words. weights: the run's average if None.
+    figures: by name, the text and the words.
     """
-    from transformer.translation.translator import open_translator
-
-    translator = open_translator(run, weights)
     lines = list(read_lines(text))
     lengths = {number: len(ids) for number, ids in enumerate(translator.encode(lines)) if len(ids) > 1}  # 1: blank
     short = [number for number, length in lengths.items() if length <= longest]
@@ -82,20 +76,15 @@ def of_text(
     if not sentences:
         raise InputError(f"{text}: expected a sentence, found blank lines")
     texts = [sentence["text"] for sentence in sentences]
-    return described(translator, zip(sentences, texts, translator.translate(texts), strict=True))
+    return weights_in(translator, zip(sentences, texts, translator.translate(texts), strict=True))
 
 
-def of_sentence(run: Path, sentence: str, target: str | None = None, weights: Path | None = None) -> Attention:
-    """Return the weights of all heads in a sentence and its translation; the run's own translation if None."""
-    from transformer.translation.translator import open_translator
+def weights_in(
+    translator: "Translator", sentences: Iterable[tuple[dict, str, "str | Translation | None"]]
+) -> Attention:
+    """Return the weights of all heads in sentences and their translations, and the model's size.
 
-    about = {"title": sentence, "figures": {}}
-    return described(open_translator(run, weights), [(about, sentence, target)])
-
-
-def described(translator: "Translator", sentences: Iterable[tuple[dict, str, "str | Translation | None"]]) -> Attention:
-    """Return the weights in sentences and their translations, each with what is said about it, and the model's size.
-
+    sentences: for each, the title and figures, the source, and the translation; the model's own if None.
     Raises InputError if a weight is no finite number.
     """
     pairs, experiment = [], translator.experiment

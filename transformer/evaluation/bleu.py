@@ -11,19 +11,17 @@ from importlib.metadata import version
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
-from sacremoses import MosesTokenizer
+from sacremoses import MosesDetokenizer, MosesTokenizer
 
-from transformer.data.tokenization import Normalizer, composed, detokenizer_of, language_of
+from transformer.data.tokenization import Normalizer, composed, language_of
 
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
 # Languages without spaces between words for which sacreBLEU takes 13a; its model of FLORES would be downloaded.
-_LETTERS = ("th", "km", "my", "lo", "bo")
+_COUNTED_BY_LETTER = ("th", "km", "my", "lo", "bo")
 _HYPHENATED = re.compile(rb"(\S)-(\S)")
-_SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
 _QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
 _PLAIN = str.maketrans({quote: plain for plain, quotes in _QUOTES.items() for quote in quotes})
-_UNICODE_QUOTES = "".join(_QUOTES.values())
 _ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
 # Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
 _TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
@@ -52,8 +50,7 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score by those of the metrics that are BLEU."""
     language = language_of(language)
-    own = tokenizer_of(language)
-    moses, split = own or f"moses-{language}", "+split" if language == "de" else ""
+    moses, split = tokenizer_of(language) or f"moses-{language}", "+split" if language == "de" else ""
     words = [moses_tokens(side, language) for side in (hypotheses, references)]
     result = {"tokenized": multi_bleu(*words, moses), "tokenized_lc": multi_bleu(*words, moses, lowercase=True)}
     words = [without_compounds(side, language) for side in words]
@@ -75,7 +72,7 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
 
     As `scores`, with two metrics: tokenized, the paper's, of the tokens as they are; sacrebleu, of plain text.
     """
-    detokenizer = detokenizer_of(language)
+    detokenizer = MosesDetokenizer(language_of(language))
     plain = [[detokenizer.detokenize(line.split()) for line in side] for side in (hypotheses, references)]
     tokenized = measure(token_bleu(), hypotheses, references)
     return {"paper": "tokenized", "tokenized": tokenized, "sacrebleu": measure(sacrebleu_of(language), *plain)}
@@ -85,7 +82,7 @@ def sacrebleu_of(code: str, lowercase: bool = False) -> BLEU:
     """Return sacreBLEU with its own choice of a tokeniser; letters are words where that finds none or is missing."""
     language = language_of(code)
     try:
-        choice = {"tokenize": "char"} if language in _LETTERS else {"trg_lang": language}
+        choice = {"tokenize": "char"} if language in _COUNTED_BY_LETTER else {"trg_lang": language}
         return BLEU(lowercase=lowercase, **choice)
     except RuntimeError:  # MeCab is not installed
         return BLEU(lowercase=lowercase, tokenize="char")
@@ -100,10 +97,10 @@ def tokenizer_of(code: str) -> str | None:
 def missing_tokenizer(code: str) -> str | None:
     """Return a line on a tokeniser that would count words of this language if it were installed, or None."""
     language = language_of(code)
-    if tokenizer_of(language) != "char" or language in _LETTERS:
+    if tokenizer_of(code) != "char" or language in _COUNTED_BY_LETTER:
         return None
-    name = f"{language}-mecab is not installed (pip install 'sacrebleu[{language}]')"
-    return f"{name}: letters are counted in place of words"
+    install = f"(pip install 'sacrebleu[{language}]')"
+    return f"{language}-mecab is not installed {install}: letters are counted in place of words"
 
 
 def cut(sentences: list[str], language: str) -> list[str]:
@@ -146,8 +143,7 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
     """
     if language_of(language) != "de":
         return sentences
-    split = rb"\1" + _SPLIT.encode() + rb"\2"
-    return [_HYPHENATED.sub(split, sentence.encode()).decode() for sentence in sentences]
+    return [_HYPHENATED.sub(rb"\1 ##AT##-##AT## \2", sentence.encode()).decode() for sentence in sentences]
 
 
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
@@ -165,17 +161,17 @@ def token_bleu(lowercase: bool = False) -> BLEU:
 
 
 def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
-    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature, which says where that changed a side."""
+    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature, which states if NFC changed a side."""
     sides = [list(map(composed, side)) for side in (hypotheses, references)]
     score, changed = metric.corpus_score(sides[0], sides[1:]).score, sides != [list(hypotheses), list(references)]
     return {"score": score, "signature": metric.get_signature().format() + "|norm:nfc" * changed}
 
 
 def marks(sentences: list[str]) -> dict:
-    """Count Unicode quotes, and lines that look escaped or tokenised; tell of capitals (None: no case)."""
+    """Count Unicode quotes, and lines that look escaped or tokenised; look for capitals (None: no case)."""
     letters = {letter for letter in set("".join(sentences)) if letter.isupper() or letter.islower()}
     return {
-        "unicode_quotes": sum(character in _UNICODE_QUOTES for line in sentences for character in line),
+        "unicode_quotes": sum(ord(character) in _PLAIN for line in sentences for character in line),
         "escaped_lines": sum(bool(_ESCAPE.search(line)) for line in sentences),
         "tokenized_lines": sum(bool(_TOKENIZED.search(line)) for line in sentences),
         "capitals": any(map(str.isupper, letters)) if letters else None,

@@ -20,19 +20,18 @@ from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator
 
-_BATCH = 4 * POSITIONS  # tokens on a side that are decoded together under teacher forcing; changes speed only
+_TOKENS_AT_ONCE = 4 * POSITIONS  # on a side, under teacher forcing; changes speed only
 
 
 class _Predictions(NamedTuple):
-    """A model's predictions of all target tokens, each made from the true tokens before it: arrays [tokens]."""
+    """Predictions of all target tokens, each from the true tokens before it: arrays [tokens]."""
 
     losses: np.ndarray  # -log p of the true token, in nats, unsmoothed
     confidence: np.ndarray  # p of the most probable token
     correct: np.ndarray  # 1 if that is the true token, else 0
 
     @property
-    def perplexity(self) -> float:
-        """Return the perplexity per subword, as Table 3 has it."""
+    def perplexity(self) -> float:  # per subword, as in Table 3
         return perplexity(float(self.losses.mean()))
 
 
@@ -62,7 +61,7 @@ class EvaluatedRun:
         device, offsets = model.device, text.target.offsets
         columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
         weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK
-        for indices in plan_batches(0, 0, text.lengths, (_BATCH, _BATCH)):
+        for indices in plan_batches(0, 0, text.lengths, (_TOKENS_AT_ONCE, _TOKENS_AT_ONCE)):
             batch = text.batch(indices, device)
             places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
             output, parts = model(batch.source, batch.target), []

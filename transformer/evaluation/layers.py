@@ -1,7 +1,7 @@
 """§4, Table 1: a layer of each type, how often it multiplies, how long it takes, and how far a signal travels.
 
-All layers map one sequence [n, d] to [n, d]. Symbols: n positions, d width, k kernel, r neighbours. Only matrix
-products are counted; softmax, tanh and biases are not, nor does the paper count them.
+All layers map one sequence [n, d] to [n, d]. Symbols: n positions, d width, k kernel, r neighbours. Like the paper,
+only matrix products are counted, not softmax, tanh or biases.
 """
 
 import itertools
@@ -60,20 +60,16 @@ def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tens
     return attention(Q[:, None], K[:, None], V[:, None], mask, causal=False, P_drop=0.0)[:, 0]
 
 
-class _PlainAttention(nn.Module):
-    """Attention of §3.2.1 alone, Q = K = V = x: what O(n^2 · d) counts. h heads of width d / h multiply as much."""
+class _SelfAttention(nn.Module):
+    """Attention of §3.2.1 alone, which O(n^2 · d) counts, or projected by W^Q, W^K, W^V and W^O, as in §3.2.2.
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _attend(x[None], x[None], x[None])[0]
+    It has one head; h heads of width d / h multiply as much.
+    """
 
-
-class _Projected(nn.Module):
-    """Attention of §3.2.2, with its projections W^Q, W^K, W^V and W^O."""
-
-    def __init__(self, d: int):
+    def __init__(self, d: int, projected: bool):
         super().__init__()
-        self.inputs = nn.ModuleList(nn.Linear(d, d, bias=False) for _ in range(3))
-        self.output = nn.Linear(d, d, bias=False)
+        projections = [nn.Linear(d, d, bias=False) if projected else nn.Identity() for _ in range(4)]
+        self.inputs, self.output = nn.ModuleList(projections[:3]), projections[3]
 
     def forward(self, x: Tensor) -> Tensor:
         return self.output(_attend(*(projection(x)[None] for projection in self.inputs))[0])
@@ -128,7 +124,7 @@ class _Convolutional(nn.Conv1d):
 # Layer number `level` of a stack, by d, k, r and level. By the paper's names, then four more: what §4 says of
 # contiguous and of separable kernels, §3.2.2's whole layer, and the additive attention that §3.2.1 compares with.
 LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
-    "Self-Attention": lambda d, k, r, level: _PlainAttention(),
+    "Self-Attention": lambda d, k, r, level: _SelfAttention(d, projected=False),
     "Recurrent": lambda d, k, r, level: _Recurrent(d, d),
     "Convolutional": lambda d, k, r, level: _Convolutional(d, k, k**level),
     "Self-Attention (restricted)": lambda d, k, r, level: _Restricted(r),
@@ -136,12 +132,9 @@ LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
     "Convolutional, separable": lambda d, k, r, level: nn.Sequential(
         _Convolutional(d, k, k**level, d), nn.Linear(d, d)
     ),
-    "Self-Attention with projections": lambda d, k, r, level: _Projected(d),
+    "Self-Attention with projections": lambda d, k, r, level: _SelfAttention(d, projected=True),
     "Self-Attention, additive": lambda d, k, r, level: _Additive(d),
 }
-
-
-# Paths, as gradients show them. Nothing here knows what a layer computes; a recurrent one is a chain of steps.
 
 
 def _connected(name: str, n: int, k: int, r: int, d: int = 4) -> dict[str, Any]:

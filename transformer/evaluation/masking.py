@@ -2,7 +2,7 @@
 
 Masking is the test of Michel et al. (2019), Are sixteen heads really better than one? A query's distance is the mean of
 |i - j| over the keys j, by their weights, in tokens. Towards the memory it is |j - i L_source / L_target|: a key at the
-same share of its sentence is not away at all.
+same relative position has distance 0.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,8 +22,7 @@ from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 
 DECIMALS = 6  # of a loss or a distance
-# Tokens on a side that are decoded together; change speed only. A processor is faster with less padding, for which the
-# sentences of a batch must have similar lengths; a batch must hold the longest sentence, however.
+# Tokens on a side that are decoded together; they change speed only. Small batches need less padding.
 _BATCH, _BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 
@@ -50,10 +49,7 @@ def masked(model: Seq2Seq, heads: Iterable[Head]) -> Iterator[None]:
 
 
 class TeacherForced:
-    """Some pairs of a text in batches, whose targets a model in evaluation mode predicts, each token from those before.
-
-    The memories are kept: they change only if a head of the encoder is masked.
-    """
+    """Some pairs of a text in batches, whose target tokens a model predicts, each from the true ones before it."""
 
     @torch.inference_mode()
     def __init__(self, model: Seq2Seq, text: ParallelText, indices: Iterable[int]):
@@ -63,7 +59,7 @@ class TeacherForced:
         self.model = model
         self.batches = [text.batch(kept[group], device) for group in groups]
         self.lengths = [torch.from_numpy(lengths[:, group]).to(device) for group in groups]  # [2, B], source and target
-        self.memories = [model.encode(batch.source) for batch in self.batches]
+        self.memories = [model.encode(batch.source) for batch in self.batches]  # with no head masked
 
     @torch.inference_mode()
     def loss(self, heads: Iterable[Head] = ()) -> float:
@@ -80,7 +76,7 @@ class TeacherForced:
 
 
 def _curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForced) -> Iterator[tuple[Head, float]]:
-    """Mask one head more each time, that which raises the loss on `chosen` least; yield it and the loss on all."""
+    """Mask one more head each time, the one that raises the loss on `chosen` least; yield it and the loss on all."""
     removed, left = [], list(heads)
     while left:
         least = min(left, key=lambda head: chosen.loss([*removed, head]))

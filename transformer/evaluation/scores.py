@@ -1,7 +1,4 @@
-"""Score files: the run behind a score, and the rows of tables and figures.
-
-Torch and pandas are imported when they are needed: they take seconds.
-"""
+"""Score files: the run behind a score, and the rows of tables and figures. pandas is imported late: it is slow."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

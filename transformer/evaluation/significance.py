@@ -1,13 +1,13 @@
 """The significance of differences between scores: bootstrap samples, seed variance, p-values and verdicts.
 
 Test sentences are resampled (Koehn 2004): drawn with replacement, alike for all systems on one test set, so that scores
-can be averaged or compared sample by sample. System are too few to be resampled: their variance comes with Student's t.
-
-Functions take arrays, and import no pandas, which takes seconds.
+can be averaged or compared sample by sample. Seeds are too few to be resampled: Student's t accounts for them. A
+bootstrap of three would find too little variance, and so too many differences (Colas et al. 2018, arXiv 1806.08295).
 """
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,14 +21,10 @@ MARGIN = 1.0
 TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
 SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told", "no verdict"
 
-System = tuple[
-    np.ndarray, np.ndarray
-]  # a system's score with each seed, and their bootstrap samples [seeds, RESAMPLES]
+System = tuple[np.ndarray, np.ndarray]  # the score of each seed [seeds], their bootstrap samples [seeds, RESAMPLES]
 
 
-class Difference(NamedTuple):
-    """The score of one system less that of another."""
-
+class Difference(NamedTuple):  # of one system's score and another's
     score: float  # mean over seeds
     against: float  # the other system's
     value: float  # of the difference
@@ -38,9 +34,6 @@ class Difference(NamedTuple):
     seeds: int
     seeds_against: int
     runs: str  # the names of both systems' runs, with spaces between them
-
-
-# Bootstrap samples.
 
 
 def draws(statistics: np.ndarray, score: Callable[[list[int]], float]) -> list[float]:
@@ -58,11 +51,8 @@ def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
     pairs = zip(hypotheses, references, strict=True)
     scores = [counter.sentence_score(hypothesis, [reference]) for hypothesis, reference in pairs]
     statistics = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
-
-    def bleu(sums: list[int]) -> float:
-        return BLEU.compute_bleu(sums[:4], sums[4:8], *sums[8:], smooth_method="none").score
-
-    return draws(statistics, bleu)
+    bleu = partial(BLEU.compute_bleu, smooth_method="none")
+    return draws(statistics, lambda sums: bleu(sums[:4], sums[4:8], *sums[8:]).score)
 
 
 def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
@@ -73,9 +63,6 @@ def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
 def limits(samples: np.ndarray | list[float]) -> tuple[float, float]:
     """Return the two values that 95 % of the samples lie between."""
     return tuple(np.percentile(samples, [2.5, 97.5]).tolist())
-
-
-# Tests.
 
 
 def compare_systems(own: System, other: System, systems: Collection[System]) -> tuple[float, float, float]:
@@ -109,11 +96,10 @@ def _p_value(difference: float, samples: np.ndarray) -> float:
 
 
 def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Collection[System]) -> np.ndarray | None:
-    """Widen the bootstrap samples of a difference between two trained systems by the seed variance.
+    """Widen the bootstrap samples of a difference by the seed variance; return None if no system has two seeds.
 
-    samples: of the difference between the means over seeds. seeds: the numbers n and m of their seeds. systems: both
-    systems, and others pooled for the variance. None if no system has two seeds. For two ways to use the same runs,
-    `seeds` is their number, and `systems` has one entry: the difference in each run.
+    samples: of the difference between the means over seeds. seeds: the numbers n and m of both systems' seeds, or the
+    number of paired runs. systems: both, and others pooled for the variance; of paired runs their differences.
 
     To each sample, _T_SAMPLES times, s · sqrt(1/n + 1/m) · t is added with both signs (antithetic samples). s is the
     standard deviation between seeds, pooled over all systems: the sum of squares within each over the sum of degrees of
@@ -121,9 +107,6 @@ def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Col
 
     Seeds also differ by the sampling of test sentences, which s already includes. So the bootstrap samples are narrowed
     by as much variance as the seeds' samples have about their mean: without that it would count twice.
-
-    A bootstrap of three seeds would find too little variance, and so too many differences (Colas et al. 2018, arXiv
-    1806.08295, compare both).
     """
     freedom = sum(len(scores) - 1 for scores, _ in systems)
     if not freedom:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, parse_trees, with_words_of
+from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, leaves, parse_trees, with_words_of
 from transformer.storage.files import InputError, read_pairs
 
 _DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
@@ -43,12 +43,11 @@ def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> Sente
     by_gold: leave words out, in both trees, by their tags in gold; all words must then be equal, even those left out.
     """
     gold, test = ([event for event in tree if getattr(event, "tag", "") != TRACE] for tree in (gold, test))
-    sentence = SentenceCounts(number, len(_leaves(gold)), "skip")
-    why = None
+    sentence, why = SentenceCounts(number, len(leaves(gold)), "skip"), None
     if by_gold and test:
-        why = _first_difference(_leaves(gold), _leaves(test))
+        why = _first_difference(leaves(gold), leaves(test))
         test = test if why else _with_deletions_of(gold, test)
-    right, ours = ([leaf for leaf in _leaves(tree) if leaf.tag not in _DELETED] for tree in (gold, test))
+    right, ours = ([leaf for leaf in leaves(tree) if leaf.tag not in _DELETED] for tree in (gold, test))
     if not why and not ours:
         return sentence
     if why := why or _first_difference(right, ours):
@@ -67,10 +66,6 @@ def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> Sente
     )
 
 
-def _leaves(tree: Tree) -> list[Leaf]:
-    return [event for event in tree if isinstance(event, Leaf)]
-
-
 def _first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
     if len(gold) != len(test):
         return f"{len(gold)} words in gold, {len(test)} in test"
@@ -82,7 +77,7 @@ def _first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
 
 def _with_deletions_of(gold: Tree, test: Tree) -> Tree:
     """Tag the test tree so that the same words are left out as in gold; no other tag becomes right or wrong."""
-    tags, result = iter([leaf.tag for leaf in _leaves(gold)]), []
+    tags, result = iter([leaf.tag for leaf in leaves(gold)]), []
     for event in test:
         if isinstance(event, Leaf) and ((tag := next(tags)) in _DELETED or event.tag in _DELETED):
             event = replace(event, tag=tag if tag in _DELETED else "not deleted")  # which no treebank has
@@ -108,7 +103,6 @@ def _constituents(tree: Tree) -> list[_Constituent]:
 
 
 def _cross(one: _Constituent, other: _Constituent) -> bool:
-    """Tell whether each bracket has words that the other has and words that it lacks."""
     (_, start, end), (_, other_start, other_end) = one, other
     return start < other_start < end < other_end or other_start < start < other_end < end
 
@@ -119,7 +113,7 @@ def unparsed(sentence: SentenceCounts) -> SentenceCounts:
 
 
 def bracket_scores(sentences: Iterable[SentenceCounts]) -> dict:
-    """Summarise all sentences, and those of at most 40 words, as "all" and "len40"; both include errors and skips."""
+    """Summarise all sentences, and those of up to 40 words, as "all" and "len40"; both include errors and skips."""
     sentences = list(sentences)
     return {"all": evalb_summary(sentences), "len40": evalb_summary([s for s in sentences if s.length <= SHORT])}
 

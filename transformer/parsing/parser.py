@@ -1,7 +1,7 @@
 """§6.3 English constituency parsing: words to trees, by the same model and search that translate.
 
-The paper's search may write anything; `trees.decode` repairs it. A constrained search writes trees alone, unless it
-reaches its limit on the length: any other symbol gets probability zero.
+The paper's search may write anything; `trees.decode` repairs it. A constrained search only writes trees, unless it
+reaches its limit on the length.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,12 +45,11 @@ class Parser:
         ids = self.vocabulary.encode([" ".join(words) for words in sentences])
         short = [index for index, sentence in enumerate(ids) if len(sentence) <= POSITIONS]
         symbols = SPECIAL + len(self.vocabulary.symbols)
-        lengths = torch.tensor([len(sentences[index]) for index in short])
 
         def steered(decoder: Decoder, batch: list[int]) -> Decoder:
             if not self.constrained:
                 return decoder
-            words = lengths[batch].to(self.model.device)
+            words = torch.tensor([len(sentences[short[index]]) for index in batch], device=self.model.device)
             return TreeDecoder(decoder, words, self.vocabulary.symbols)
 
         outputs = search(self.model, symbols, [ids[index] for index in short], self.decoding, steered)

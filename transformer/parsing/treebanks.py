@@ -80,7 +80,7 @@ def _read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
     """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
 
     path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
-    Raises InputError like `parse_trees`, and if a section has no files; as the numbering has gaps, count the trees.
+    Raises InputError like `parse_trees`, and if a section has no files.
     """
     named = [(_PENN_FILE.fullmatch(file.name), file) for file in Path(path).rglob("*")]
     files = sorted((name[0], int(name[1]), file) for name, file in named if name and first <= int(name[1]) <= last)
@@ -100,8 +100,8 @@ def _read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
 def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
 
-    path: the archive of the repository amir-zeldes/gum as GitHub packs it, with the trees in const/ and the documents
-    of each split in splits.md. Raises InputError on other archives, naming what is missing.
+    path: the archive of the repository amir-zeldes/gum as GitHub packs it, with trees in const/ and splits.md.
+    Raises InputError on other archives.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, _GUM_MEMBER.fullmatch)}
     splits = dict(_GUM_SPLIT.findall(contents.get("splits.md", b"").decode("utf-8", "replace")))
@@ -114,7 +114,7 @@ def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     if missing:
         raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
     texts = {f"{path}: {file}": split_lines(io.BytesIO(contents[file])) for file in files.values()}
-    return chain.from_iterable(_cleaned(decode_lines(texts[name], name), name) for name in texts), without
+    return chain.from_iterable(_cleaned(decode_lines(text, name), name) for name, text in texts.items()), without
 
 
 def _cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
@@ -171,8 +171,7 @@ def select_silver(trees: str | Path, parses: str | Path, keep: float, max_words:
     """Write the trees of which a parser is most certain: in place of the paper's corpora, which are not public.
 
     trees: a parser's, one a line. parses: their scores, and which were repaired and are left out. keep: the share of
-    the others that stays, in their order. max_words: longer sentences are left out.
-    Raises InputError if no tree is left.
+    the others, of up to `max_words`, that stays, in their order. Raises InputError if no tree is left.
     """
     lines = list(read_lines(trees))
     about = read_parses(parses, trees, len(lines))

@@ -26,7 +26,7 @@ _BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+", re.ASCII)  # as EVALB: a word ma
 _BARE = re.compile(r"[^-=|]+|.+")  # a label up to its function tags; one that begins with a hyphen (-LRB-) as a whole
 _ESCAPES = ("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")
 _UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
-_SYMBOL = re.compile(r"([()]?)([^\s()]+)")  # bracket and label, or a tag
+_BRACKET_OR_TAG = re.compile(r"([()]?)([^\s()]+)")  # bracket and label, or a tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,12 @@ def bracketed(tree: Tree) -> str:
     return "".join(parts).removeprefix(" ")
 
 
+def leaves(tree: Tree) -> list[Leaf]:
+    return [event for event in tree if isinstance(event, Leaf)]
+
+
 def words(tree: Tree) -> list[str]:
-    return [event.word for event in tree if isinstance(event, Leaf)]
+    return [leaf.word for leaf in leaves(tree)]
 
 
 def without_words(tree: Tree) -> Tree:
@@ -126,7 +130,7 @@ def without_words(tree: Tree) -> Tree:
 
 def with_words_of(gold: Tree, tree: Tree) -> Tree:
     """Give a tree whose words are all withheld the words of `gold`, without traces; leave another tree as it is."""
-    found = [event.word for event in gold if isinstance(event, Leaf) and event.tag != TRACE]
+    found = [leaf.word for leaf in leaves(gold) if leaf.tag != TRACE]
     if words(tree) != [_WITHHELD] * len(found):
         return tree
     given = iter(found)
@@ -194,8 +198,8 @@ def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
 
     A closing bracket also closes what is open within its constituent. Words beyond the last tag get the tag XX and go
     to the end of the outermost open constituent or, if none is open, of the one that holds all others, or else under
-    TOP. What is still open is closed. Dropped are: a closing bracket without its constituent, tags beyond the last
-    word, constituents without a word, and symbols with an empty label, or with brackets or spaces in it.
+    TOP. Open constituents are closed. Unmatched closing brackets, tags beyond the last word, constituents without a
+    word, and unreadable symbols are dropped.
     """
     tree: Tree = [Open(TOP)]
     labels: list[str] = []  # of the constituents that are open, except TOP
@@ -212,7 +216,7 @@ def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
         return label
 
     for text in symbols:
-        symbol = _SYMBOL.fullmatch(text)
+        symbol = _BRACKET_OR_TAG.fullmatch(text)
         bracket, label = symbol.groups() if symbol else ("", "")
         if not symbol:
             faults.append("an unreadable symbol")

@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from transformer.config.experiment import load
-from transformer.evaluation.attention import Attention, described
+from transformer.evaluation.attention import Attention, weights_in
 from transformer.layout import Results
 from transformer.report import environment
 from transformer.report.figures import COLORS
@@ -57,7 +57,7 @@ class Trial:
         if (tokens := len(translator.encode([line])[0])) > _LONGEST:
             raise InputError(f"expected a sentence of at most {_LONGEST} subwords, found {tokens:,}")
         (best,) = translator.translate([line], n_best=translator.decoding.beam)
-        return {"translations": best.ranked(), "attention": described(translator, [({"title": text}, line, best)])}
+        return {"translations": best.ranked(), "attention": weights_in(translator, [({"title": text}, line, best)])}
 
     def example(self) -> str:
         """Return the shortest sentence that the page of the run's scale shows, "" where there is none."""

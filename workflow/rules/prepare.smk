@@ -64,6 +64,9 @@ rule vocabulary:
     params:
         data=subpath(output[0], parent=True),
         options=ask.vocabulary_options,
+        # A change of either makes other text, which is an input.
+        languages=untracked(ask.languages),
+        preparation=untracked(ask.preparation),
     script:
         "../scripts/vocabulary.py"
 

@@ -35,10 +35,7 @@ class Averaging(analysis.Analysis):
         return [run.checkpoints]
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure the last checkpoint alone, and averages of the last few; more than the run has kept are left out.
-
-        Raises InputError if it has kept too few, or those of another training.
-        """
+        """Measure averages of the last checkpoints, of as many as the run has. Raises InputError if it has too few."""
         from transformer.model.weights import average, require
 
         folder = run.folder.checkpoints

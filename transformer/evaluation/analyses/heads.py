@@ -13,7 +13,7 @@ from transformer.storage.records import Amount, Count, Positive
 
 KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
 _SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
-_SLIGHT = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
+_MINOR = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
 
 
 class _Step(TypedDict):  # one more head is masked: the one that raises the loss on some of the sentences least
@@ -86,24 +86,22 @@ class Heads(analysis.Analysis):
 
     def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
-        import pandas as pd
+        import numpy as np
 
         heads, rows = analysis.entries(files, "bleu"), []
         for kind, words in KINDS.items():
             measures = [kinds[kind] for kinds in files["kinds"]]
-            increases = [increase for measure in measures for layer in measure["increase"] for increase in layer]
-            share = sum(increase < _SLIGHT for increase in increases) / len(increases)
-            means = [[sum(layer) / len(layer) for layer in measure["distance"]] for measure in measures]
-            alike = sum(measure["equal"] for measure in measures) / len(measures)
+            increase, distance = (np.array([measure[key] for measure in measures]) for key in ("increase", "distance"))
+            alike = np.mean([measure["equal"] for measure in measures])
             row = {
                 "Attention": words,
-                "Heads": str(len(increases) // len(measures)),
-                f"Loss + < {_SLIGHT}": analysis.Shown(f"{100 * share:.0f} %", files),
-                "Loss +, at most": analysis.Shown(f"{max(increases):.3f}", files),
+                "Heads": str(increase[0].size),
+                f"Loss + < {_MINOR}": analysis.RunsText(f"{100 * (increase < _MINOR).mean():.0f} %", files),
+                "Loss +, at most": analysis.RunsText(f"{increase.max():.3f}", files),
             }
             for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
                 row[f"BLEU, {count} masked"] = analysis.Mean(same, "bleu", 1)
-            distances = ", ".join(f"{mean:.1f}" for mean in pd.DataFrame(means).mean())
-            row["Distance, by layer"] = analysis.Shown(distances, files)
-            rows.append(row | {"If alike": analysis.Shown(f"{alike:.1f}", files)})
+            distances = ", ".join(f"{mean:.1f}" for mean in distance.mean(axis=(0, 2)))
+            row["Distance, by layer"] = analysis.RunsText(distances, files)
+            rows.append(row | {"If alike": analysis.RunsText(f"{alike:.1f}", files)})
         return rows

@@ -25,12 +25,10 @@ class _Group(analysis.BleuAndLength):  # sentences of similar length
     tokens: Amount  # mean of the source, EOS included
 
 
-class _Sentence(NamedTuple):
-    """A sentence pair, or several joined, and the number of source tokens."""
-
+class _Sentence(NamedTuple):  # or several joined
     source: str
     reference: str
-    tokens: int
+    tokens: int  # of the source
 
 
 def _longest_in_training(run: analysis.EvaluatedRun, quantile: float) -> int:
@@ -95,11 +93,7 @@ def longest_of(quantile: float) -> str:
     return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
 
 
-def _longest(files: analysis.DataFrame) -> str:
-    return longest_of(files["quantile"].fillna(1).min())
-
-
-class Length(analysis.Analysis):
+class ByLength(analysis.Analysis):
     class Settings(analysis.RunSettings):
         times: Annotated[
             analysis.Numbers, described("Lengths of joined sentences, as multiples of the longest in training (§3.5).")
@@ -158,18 +152,18 @@ class Length(analysis.Analysis):
         return found | {"skipped": skipped, "groups": measured}
 
     def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:
-        words = f"`base` − `learned-positions`, {{:g}} × {_longest(files)}"
+        other, longest = "learned-positions", longest_of(files["quantile"].fillna(1).min())
         groups = analysis.entries(files, "groups")
         longer = groups[groups["times"] > 1].groupby("times")
-        return [analysis.base_and("learned-positions", same, words.format(times)) for times, same in longer]
+        return [analysis.base_and(other, same, f"`base` − `{other}`, {times:g} × {longest}") for times, same in longer]
 
     def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         groups = analysis.entries(files, "groups")
         groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
-        rows = []
+        rows, longest = [], longest_of(files["quantile"].fillna(1).min())
         for _, same in groups.groupby("place"):
             first, times = same.iloc[0], same["times"].iloc[0]
-            joined = "no longer than in training" if times == 1 else f"{times:g} × {_longest(files)} in training"
+            joined = "no longer than in training" if times == 1 else f"{times:g} × {longest} in training"
             sentences = f"joined, {joined}" if times > 0 else "as they are"  # NaN of single sentences
             row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
             for positions, of_kind in same.groupby("positions", sort=False):

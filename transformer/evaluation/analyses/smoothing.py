@@ -25,8 +25,7 @@ def _calibration(confidence: "np.ndarray", correct: "np.ndarray") -> dict[str, A
     """Return the expected calibration error of the most probable token (Guo et al. 2017, equation 3).
 
     confidence: [tokens] its probability. correct: [tokens] 1 where it is the true token. "error" is the mean over all
-    tokens of |accuracy - confidence| of the token's bin. "bins" are of confidence in (0, 0.1], (0.1, 0.2] and so on; an
-    empty one has neither confidence nor accuracy. "confidence" and "accuracy" at the top are means over all tokens.
+    tokens of |accuracy - confidence| of the token's bin. "bins" are of confidence in (0, 0.1], (0.1, 0.2] and so on.
     """
     import numpy as np
 

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses.heads import KINDS, Heads
-from transformer.evaluation.analyses.lengths import Length, longest_of
+from transformer.evaluation.analyses.lengths import ByLength, longest_of
 from transformer.evaluation.significance import limits
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
@@ -126,7 +126,7 @@ def _draw_masking(row: SubFigure, found: Heads.Result) -> None:
 
 def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> Drawing:
     """Draw a line for each run: single sentences filled, joined ones hollow."""
-    contents = [read_of_run(path, Length.Result) for path in lengths]
+    contents = [read_of_run(path, ByLength.Result) for path in lengths]
     runs = {run_name(content["run"]): content for content in contents}
     figure, axes = new(PAGE_INCHES, 2.8)
     points = _points(contents)
@@ -163,7 +163,7 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
     return Drawing(figure, caption + not_shown(missing(expected, runs)), alt)
 
 
-def _points(contents: list[Length.Result]) -> pd.DataFrame:
+def _points(contents: list[ByLength.Result]) -> pd.DataFrame:
     """List the groups of sentences by kind of positions and part: means over seeds, the shorter sentences first."""
     rows = [
         group | {"positions": content["positions"], "part": "joined" if group["times"] else "single", "place": place}

@@ -14,7 +14,7 @@ import pandas as pd
 
 from transformer.evaluation import significance
 from transformer.evaluation.analyses import ANALYSES
-from transformer.evaluation.analysis import RUN_KEYS, Mean, Shown
+from transformer.evaluation.analysis import RUN_KEYS, Mean, RunsText
 from transformer.evaluation.scores import require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Table, lay_out
@@ -188,11 +188,11 @@ def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
     return files
 
 
-def _cell(value: str | Mean | Shown) -> str | Cell:
+def _cell(value: str | Mean | RunsText) -> str | Cell:
     """Make a cell of what an analysis shows."""
     match value:
         case Mean(runs, column, decimals):
             return cells.mean_cell(runs, column, decimals)
-        case Shown(text, runs):
+        case RunsText(text, runs):
             return cells.ours(text, " ".join(runs["name"]))
     return value
