@@ -12,7 +12,7 @@ from transformer.model.seq2seq import Seq2Seq
 from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
-CHUNK, CHUNK_CUDA = 256, 4096
+CHUNK_CPU, CHUNK_CUDA = 256, 4096
 
 Losses = Callable[[Seq2Seq, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
 
@@ -36,10 +36,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         output_gradient, embedding_gradient = torch.empty_like(output), torch.zeros_like(embedding)
         off = epsilon / (E.shape[0] - 1)
         counted = (labels != PAD).to(output.dtype)[:, None]
-        chunk = CHUNK_CUDA if output.is_cuda else CHUNK
+        chunk = CHUNK_CUDA if output.is_cuda else CHUNK_CPU
         low = high = None
         if not output.is_cuda:  # buffers, as on a processor new memory takes as long as the products
-            low, high = (output.new_empty(CHUNK, len(E), dtype=each) for each in (dtype, torch.float32))
+            low, high = (output.new_empty(CHUNK_CPU, len(E), dtype=each) for each in (dtype, torch.float32))
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]

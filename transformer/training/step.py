@@ -32,7 +32,7 @@ _CAPACITY_MULTIPLE = 128
 _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 # Relative tolerances between the compiled and the eager step, of losses over so many target tokens and of the norms of
 # gradients: larger than between two dropout masks (0.003 and 0.19), smaller than by a wrong mask or a lost gradient.
-_LOSS, _TOKENS, _GRADIENT = 0.01, 4000, 0.9
+_LOSS, _LOSS_TOKENS, _GRADIENT = 0.01, 4000, 0.9
 
 
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
@@ -121,7 +121,7 @@ class Learner:
                 raise
             fault = origin(error)
         else:
-            loss = _LOSS * max(1.0, math.sqrt(_TOKENS / self.text.lengths[1, piece].sum()))
+            loss = _LOSS * max(1.0, math.sqrt(_LOSS_TOKENS / self.text.lengths[1, piece].sum()))
             names = ["smoothed loss", "plain loss", *(f"gradient of {n}" for n, _ in self.model.named_parameters())]
             parts = np.array([loss, loss, *[_GRADIENT] * len(self.parameters)])
             far = np.flatnonzero(~np.isclose(found, expected, rtol=parts, atol=0))
