@@ -14,8 +14,6 @@ from transformer.training.batches import Batch
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
 CHUNK_CPU, CHUNK_CUDA = 256, 4096
 
-Losses = Callable[[Seq2Seq, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
-
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """The smoothed cross-entropy of softmax(output E^T), and the plain one, each summed over the tokens.
@@ -103,7 +101,7 @@ def perplexity(loss: float) -> float:
     return math.exp(min(loss, 700))
 
 
-def compiled() -> Losses:
+def compiled() -> Callable:
     """Return `batch_losses` as one compiled graph for all batches of one size."""
     importlib.import_module("torch.nn.attention.flex_attention")  # not while the code that uses it is being compiled
     torch._dynamo.config.recompile_limit = 64  # nearly all batches are padded to one size; others have their own graph
