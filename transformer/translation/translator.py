@@ -98,7 +98,7 @@ class Translator:
         if isinstance(texts, str):
             raise InputError(f"texts: expected a list of sentences, found one: {texts!r}")
         changes = {name: value for name, value in (("beam", beam), ("alpha", alpha)) if value is not None}
-        decoding = structured(asdict(self.decoding) | changes, Decoding, "decoding")
+        decoding = structured(asdict(self.decoding) | changes, Decoding, "decoding") if changes else self.decoding
         if not 1 <= n_best <= decoding.beam:
             raise InputError(f"n_best: expected 1 to the beam's {decoding.beam}, found {n_best}")
         words = list(map(self.source.tokenize, texts))
