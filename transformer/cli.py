@@ -30,11 +30,7 @@ _MODULES = {  # the subcommands, each a function of its module
     "plan": ("plan",),
     "doctor": ("doctor",),
 }
-COMMANDS = {
-    name.replace("_", "-"): f"transformer.commands.{module}:{name}"
-    for module, names in _MODULES.items()
-    for name in names
-}
+COMMANDS = {name: f"transformer.commands.{module}:{name}" for module, names in _MODULES.items() for name in names}
 
 
 def _collect_rarely() -> None:

@@ -68,9 +68,6 @@ def reason_unusable(messages: list[str]) -> tuple[str, str]:
     return f"{words} (PyTorch {torch.__version__} for CUDA {torch.version.cuda})", remedy
 
 
-# Memory, and threads.
-
-
 def use_threads(count: int | None) -> None:
     """Compute with `count` processor threads; None: one for each processor that this process may use."""
     if (count or 0) > (most := _THREADS * os.cpu_count()):

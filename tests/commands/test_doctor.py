@@ -13,8 +13,8 @@ from support.server import Handler, serving, status
 from support.toy import PROCESSOR
 
 from transformer import cli
-from transformer.commands import doctor
-from transformer.commands.plan import _LINE
+from transformer.commands import cluster, doctor
+from transformer.commands.plan import _LINE_BYTES
 from transformer.config import settings
 from transformer.config.schema import Bytes, Download
 from transformer.storage.files import InputError
@@ -40,10 +40,10 @@ def test_a_machine_that_is_well(project: Path):
     command = [sys.executable, "-m", "transformer", "doctor"]
     result = subprocess.run(command, env=PROCESSOR, capture_output=True, text=True)
     *lines, summary = result.stdout.splitlines()
-    found = [re.fullmatch(rf"({'|'.join(doctor._LEVELS)}) +(.+?): .*\.", line).groups() for line in lines]
+    found = [re.fullmatch(rf"({'|'.join(cluster.LEVELS)}) +(.+?): .*\.", line).groups() for line in lines]
     assert {"packages", "GPUs", "folder results", "folder resources", "downloads"} <= {subject for _, subject in found}
     assert [line for line in lines if line.startswith("error") and "free" not in line] == []
-    assert summary == ", ".join(f"{[level for level, _ in found].count(level)} {level}" for level in doctor._LEVELS)
+    assert summary == ", ".join(f"{[level for level, _ in found].count(level)} {level}" for level in cluster.LEVELS)
     assert result.returncode == ("error" in dict(found))
     assert set(project.iterdir()) == before
 
@@ -97,7 +97,7 @@ def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path
     Path("resources/downloads/training-giga-fren.tar").touch()
     Path("resources/corpora/newstest2013.fr").touch()
     archive = config.downloads["training-giga-fren.tar"].size
-    assert whole - sum(doctor._needed_space(config).values()) == 5000 + archive + 3000 * _LINE
+    assert whole - sum(doctor._needed_space(config).values()) == 5000 + archive + 3000 * _LINE_BYTES
 
 
 def test_downloads_from_servers(monkeypatch):
@@ -140,28 +140,28 @@ def test_a_profile_is_read(tmp_path: Path):
         },
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(profile))
-    one = doctor._Job("cpu", "lab", (), minutes=2880, GPUs=0, CPUs=0, MB=0)
-    assert doctor._read_profile(tmp_path) == {
+    one = cluster._Job("cpu", "lab", (), minutes=2880, GPUs=0, CPUs=0, MB=0)
+    assert cluster.read_profile(tmp_path) == {
         "default": one,
         "train": one._replace(partition="gpu", options=("--gpus-per-node=4",), minutes=90, GPUs=4, CPUs=16),
         "train_parser": one._replace(options=("--constraint=nvlink", "--gpus-per-node=4"), minutes=0, GPUs=4, MB=900),
         "parse": one._replace(options=("--qos=long", "--gpus-per-node=h200:2"), GPUs=2),
     }
     with pytest.raises(InputError, match=r"profiles/default: expected a profile with executor: slurm"):
-        doctor._read_profile(ROOT / "profiles/default")
+        cluster.read_profile(ROOT / "profiles/default")
 
 
 def test_jobs_are_compared_with_what_sinfo_prints():
     """The most of a partition's nodes counts; the default partition has a star."""
     nodes = "cpu*|1:00:00|8|16000|(null)\ngpu|2-12:30:00|8|16000|gpu:a100:3\ngpu|2-12:30:00|64|900|gpu:h200:8(S:0-1)\n"
     nodes += "long|infinite|8|900|gpu:a100:3,gpu:h200:1,nvme:2\nshort|9:30|8|900|gpu:2\n"
-    partitions = doctor._read_partitions(nodes)
+    partitions = cluster._read_partitions(nodes)
     assert partitions["long"] == {"minutes": float("inf"), "GPUs": 4, "CPUs": 8, "MB": 900}
     assert partitions["short"] == {"minutes": 9.5, "GPUs": 2, "CPUs": 8, "MB": 900}
     assert partitions["gpu"] == {"minutes": 3630, "GPUs": 8, "CPUs": 64, "MB": 16000}
     assert partitions[""] == partitions["cpu"] == {"minutes": 60, "GPUs": 0, "CPUs": 8, "MB": 16000}
-    job = doctor._Job("gpu", "", (), minutes=3630, GPUs=8, CPUs=64, MB=0)
+    job = cluster._Job("gpu", "", (), minutes=3630, GPUs=8, CPUs=64, MB=0)
     changes = {"minutes": 3631, "GPUs": 9, "CPUs": 65, "MB": 16001, "partition": "fast"}
-    faults = [doctor._check_job(job._replace(**{key: value}), ["train"], partitions) for key, value in changes.items()]
-    assert levels([doctor._check_job(job, ["train"], partitions), *faults]) == ["ok", *["error"] * 5]
+    faults = [cluster._check_job(job._replace(**{key: value}), ["train"], partitions) for key, value in changes.items()]
+    assert levels([cluster._check_job(job, ["train"], partitions), *faults]) == ["ok", *["error"] * 5]
     assert faults[1].message == "9 GPUs for a node, the limit is 8"

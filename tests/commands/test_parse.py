@@ -31,7 +31,7 @@ def run(tmp_path_factory):
     text = write_text(run / "text", [" ".join(penn_words(line)) for line in PLAIN] * 20)
     learn([text], sizes["embedding_rows"], 1000, run / "vocabulary.model", symbols)
     model = random_model(7, **sizes)
-    weights.save(run / "average.safetensors", model.state_dict(), {"digest": "ab", "steps": [1]})
+    weights.save_tensors(run / "average.safetensors", model.state_dict(), {"digest": "ab", "steps": [1]})
     return run
 
 

@@ -46,7 +46,8 @@ def test_a_record_makes_its_tables_again_byte_for_byte(small, recorded):
 
 def test_recorded_weights_are_in_8_bits_and_parses_without_words(small, recorded):
     (kept, header), (whole, expected) = (
-        weights.load(folder / BASE / "average.safetensors") for folder in (recorded / RECORD, small / "results/small")
+        weights.load_tensors(folder / BASE / "average.safetensors")
+        for folder in (recorded / RECORD, small / "results/small")
     )
     assert header == expected | {"rounded": True}
     assert kept["embedding.weight"].dtype == torch.int8

@@ -29,8 +29,8 @@ def run(tmp_path):
     run.mkdir()
     (run / "run.json").write_text(json.dumps(about_run(digest="ab")))
     save(Decoding(**DECODING), run / "decoding.yaml")
-    checkpoints.save(run / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
-    checkpoints.save(run / "one.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 5})
+    checkpoints.save_tensors(run / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
+    checkpoints.save_tensors(run / "one.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 5})
     return run
 
 
@@ -145,5 +145,5 @@ def test_evalb_of_a_run(evalb, run):
     assert score["run"] == about_run(digest="ab") | origin
     assert len(score["draws"]) == RESAMPLES
     header = {"digest": "ab", "steps": [2, 4], "rounded": True}
-    checkpoints.save(run / "average.safetensors", {"x": torch.zeros(1)}, header)
+    checkpoints.save_tensors(run / "average.safetensors", {"x": torch.zeros(1)}, header)
     assert evalb("--run", run)[1]["run"]["weights_sha256"] is None

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
     """The folder of a run that has learned nothing, which is enough to answer."""
     run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment())
     make_vocabulary(run / "vocabulary.model")
-    checkpoints.save(run / "average.safetensors", random_model(1).state_dict(), {})
+    checkpoints.save_tensors(run / "average.safetensors", random_model(1).state_dict(), {})
     return run
 
 

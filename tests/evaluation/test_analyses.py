@@ -82,8 +82,8 @@ def too_long(language):
 
 def of_another_training(own):
     path = own / "run" / "average.safetensors"
-    tensors, header = weights.load(path)
-    weights.save(path, tensors, header | {"digest": "another"})
+    tensors, header = weights.load_tensors(path)
+    weights.save_tensors(path, tensors, header | {"digest": "another"})
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_an_average_translates_as_by_the_commands(averages, own, tmp_path, count
     run = own / "run"
     last = sorted((run / "checkpoints").iterdir())[-count:]
     forge(run)
-    weights.save(run / "average.safetensors", *weights.average(last))
+    weights.save_tensors(run / "average.safetensors", *weights.average(last))
     entry, expected = averages[count - 1], by_commands(run, (dev(own), dev(own)), tmp_path)
     assert {key: entry[key] for key in expected} == expected
     assert 0 < entry["bleu"] < 100
@@ -149,8 +149,8 @@ def test_missing_or_foreign_checkpoints_are_refused(own):
         path.unlink()
     with pytest.raises(InputError, match=r"/checkpoints: expected 2 checkpoints at least, found 1$"):
         analyse("averaging", opened(own), checkpoints=[2, 10])
-    tensors, header = weights.load(own / "run" / "last.safetensors")
-    weights.save(own / "run" / "checkpoints" / "00000001.safetensors", tensors, header | {"digest": "another"})
+    tensors, header = weights.load_tensors(own / "run" / "last.safetensors")
+    weights.save_tensors(own / "run" / "checkpoints" / "00000001.safetensors", tensors, header | {"digest": "another"})
     with pytest.raises(InputError, match=r"/00000001\.safetensors: expected weights of the training \w+, found anoth"):
         analyse("averaging", opened(own), checkpoints=[1])
 

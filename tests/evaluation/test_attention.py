@@ -22,7 +22,7 @@ from transformer.evaluation.attention import Attention
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer, attention_weights
-from transformer.model.weights import save
+from transformer.model.weights import save_tensors
 from transformer.report.figures.attention import grids
 from transformer.storage.files import InputError
 from transformer.storage.records import read_json
@@ -70,7 +70,9 @@ def run(tmp_path):
     folder = make_run(tmp_path / "run", make_experiment())
     make_vocabulary(folder / "vocabulary.model")
     torch.manual_seed(5)
-    save(folder / "average.safetensors", Transformer(model_config()).state_dict(), {"digest": "d", "steps": [1]})
+    save_tensors(
+        folder / "average.safetensors", Transformer(model_config()).state_dict(), {"digest": "d", "steps": [1]}
+    )
     return folder
 
 

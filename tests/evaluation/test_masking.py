@@ -21,7 +21,7 @@ from transformer.evaluation.masking import (
 )
 from transformer.model.packed import pack
 from transformer.model.transformer import attention_weights, attentions
-from transformer.model.weights import load, save
+from transformer.model.weights import load_tensors, save_tensors
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 CPU = torch.device("cpu")
@@ -147,7 +147,7 @@ def test_the_analysis_of_a_run_of_one_layer_and_two_heads(place, own, tmp_path):
     assert list(scores) == [(None, 0), *((kind, count) for kind in KINDS for count in (1, 2))]
     assert scores["cross", 2]["bleu"] < scores[None, 0]["bleu"]
     lines = (own / "dev.en").read_text().splitlines()
-    tensors, header = load(own / "run" / "average.safetensors")
+    tensors, header = load_tensors(own / "run" / "average.safetensors")
     forge(own / "run")
     for kind, count in ((None, 0), ("decoder", 1), ("cross", 1)):
         changed = dict(tensors)
@@ -155,6 +155,6 @@ def test_the_analysis_of_a_run_of_one_layer_and_two_heads(place, own, tmp_path):
             name, first = f"{MATRIX[kind]}.output.weight", (step["head"] - 1) * D_V
             changed[name] = changed[name].clone()
             changed[name][:, first : first + D_V] = 0
-        save(own / "run" / "average.safetensors", changed, header)
+        save_tensors(own / "run" / "average.safetensors", changed, header)
         expected = by_commands(own / "run", (lines, lines), tmp_path)
         assert {key: scores[kind, count][key] for key in expected} == expected

@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 from support.toy import model_config, random_model
 
-from transformer.model.weights import average, load, load_model, save
+from transformer.model.weights import average, load_model, load_tensors, save_tensors
 from transformer.storage.files import InputError
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(7.0)}
@@ -19,15 +19,15 @@ def save_steps(folder, *tensors, digests=None, steps=None):
     steps = steps or [10 * number for number, _ in enumerate(tensors, start=1)]
     paths = [folder / f"{number}.safetensors" for number, _ in enumerate(tensors)]
     for path, step, digest, weights in zip(paths, steps, digests or ["d"] * len(paths), tensors, strict=True):
-        save(path, weights, {"digest": digest, "step": step})
+        save_tensors(path, weights, {"digest": digest, "step": step})
     return paths
 
 
 def test_round_trip(tmp_path):
     path = tmp_path / "new" / "x.safetensors"
     transposed = {"c": torch.arange(6.0).reshape(2, 3).T}
-    save(path, TENSORS | transposed, HEADER)
-    tensors, header = load(path)
+    save_tensors(path, TENSORS | transposed, HEADER)
+    tensors, header = load_tensors(path)
     expected = TENSORS | transposed
     assert tensors.keys() == expected.keys()
     assert all(torch.equal(tensors[name], expected[name]) for name in expected)
@@ -44,7 +44,7 @@ def test_foreign_file(tmp_path, content):
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"^{path}: truncated, or not a checkpoint of this project"):
-        load(path)
+        load_tensors(path)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_foreign_file(tmp_path, content):
 )
 def test_another_models_weights(tmp_path, changes, message):
     path = tmp_path / "x.safetensors"
-    save(path, random_model(1).state_dict(), HEADER)
+    save_tensors(path, random_model(1).state_dict(), HEADER)
     with pytest.raises(InputError, match=f"^{path}: {message}$"):
         load_model(path, model_config(**changes))
 

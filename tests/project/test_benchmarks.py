@@ -29,7 +29,7 @@ def run(tmp_path_factory):
     experiment = make_experiment(model=SQUARE | {"P_drop": 0.0}, source_tokens=200, target_tokens=200, rate=0.1)
     run = make_run(tmp_path_factory.mktemp("runs") / "en-de/base/1", experiment)
     model = random_model(1, **SQUARE)
-    checkpoints.save(run / "average.safetensors", model.state_dict(), {"digest": "ab", "steps": [1]})
+    checkpoints.save_tensors(run / "average.safetensors", model.state_dict(), {"digest": "ab", "steps": [1]})
     return run
 
 

@@ -174,10 +174,10 @@ def test_each_of_several_processes_reads_a_share(place, monkeypatch):
     read, data, processor = [], Data(DATA), torch.device("cpu")
     monkeypatch.setattr(loop, "require_sums", lambda record, sums, paths: read.extend(path.name for path in paths))
     monkeypatch.setattr(World, "gather", lambda world, value: [value, "dev.target.ids: damaged"][: world.size])
-    assert loop._fault(data, {}, World(0, 1, processor)) is None
+    assert loop._data_fault(data, {}, World(0, 1, processor)) is None
     assert len(set(read)) == len(read) == 9
     read.clear()
-    assert {loop._fault(data, {}, World(rank, 2, processor)) for rank in range(2)} == {"dev.target.ids: damaged"}
+    assert {loop._data_fault(data, {}, World(rank, 2, processor)) for rank in range(2)} == {"dev.target.ids: damaged"}
     assert len(set(read)) == len(read) == 9
 
 
@@ -236,8 +236,8 @@ def test_an_impossible_value_is_named(place: Path, name: str, keys: list, value:
 @pytest.mark.parametrize("factor", [float("nan"), float("inf")])
 def test_weights_that_are_not_finite_are_named(place: Path, factor: float):
     path, bad = place / RUN / "average.safetensors", "encoder.0.feed_forward.inner.weight"
-    tensors, header = weights.load(path)
-    weights.save(path, tensors | {bad: tensors[bad] * factor}, header)
+    tensors, header = weights.load_tensors(path)
+    weights.save_tensors(path, tensors | {bad: tensors[bad] * factor}, header)
     forge(path.parent)
     assert f"{path.name}: {bad}: expected finite numbers" in error(*COMMANDS["translate"])
 

@@ -20,7 +20,7 @@ PATIENCE = 120  # seconds for an answer of a busy machine
 def make_trial(run: Path) -> Path:
     """Make the folder of a run that has learned nothing, whose translations differ from each other."""
     make_vocabulary(make_run(run, make_experiment()) / "vocabulary.model")
-    weights.save(run / "average.safetensors", random_model(1).state_dict(), {})
+    weights.save_tensors(run / "average.safetensors", random_model(1).state_dict(), {})
     return run
 
 

@@ -228,8 +228,8 @@ def forge(run: Path, resolved: Experiment | None = None) -> None:
         settings.save(resolved, run / "experiment.yaml")
         record["digest"] = resolved.digest(record["data_sha256"], record.get("initial_sha256"))
         for path in run.glob("*.safetensors"):
-            tensors, header = weights.load(path)
-            weights.save(path, tensors, header | {"digest": record["digest"]})
+            tensors, header = weights.load_tensors(path)
+            weights.save_tensors(path, tensors, header | {"digest": record["digest"]})
     (run / "run.json").write_text(json.dumps(record))
 
 

@@ -58,8 +58,8 @@ def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, mon
         (run.folder / "vocabulary").touch()
         publish(published, run, run.folder / "vocabulary", 2)
         assert sorted(int(path.stem) for path in published.checkpoints.iterdir()) == [4, 6]
-        assert weights.load(published.average)[1]["steps"] == [4, 6]
-        assert weights.load(published.last)[1]["step"] == 6
+        assert weights.load_tensors(published.average)[1]["steps"] == [4, 6]
+        assert weights.load_tensors(published.last)[1]["step"] == 6
     assert Run(whole.folder / "published").average.read_bytes() == published.average.read_bytes()
 
 
@@ -94,7 +94,7 @@ def train_up_to(stop: int | None, folder: Path, world: World = ALONE) -> Trainin
 def test_a_training_begins_with_other_weights(tmp_path):
     torch.manual_seed(7)
     other = Transformer(model_config())
-    weights.save(tmp_path / "other.safetensors", other.state_dict(), {"digest": "d", "step": 1})
+    weights.save_tensors(tmp_path / "other.safetensors", other.state_dict(), {"digest": "d", "step": 1})
     run = start(tmp_path / "run", make_experiment(initial_weights=str(tmp_path / "other.safetensors")))
     for name, tensor in run.learner.model.state_dict().items():
         assert_close(tensor, other.state_dict()[name], rtol=0, atol=0)

@@ -94,7 +94,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straigh
     assert metrics(run) == metrics(straight)
     for name in ("last.safetensors", "state/*/state/00000100.safetensors", "checkpoints/00000095.safetensors"):
         (resumed,), (expected,) = run.glob(name), straight.glob(name)
-        resumed, expected = (checkpoints.load(path)[0] for path in (resumed, expected))
+        resumed, expected = (checkpoints.load_tensors(path)[0] for path in (resumed, expected))
         assert resumed.keys() == expected.keys()
         assert all(torch.equal(resumed[tensor], expected[tensor]) for tensor in expected)
 
@@ -170,7 +170,7 @@ def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, f
     assert re.search(rf"transformer train: error: step {step} \(.*\): OSError: .*File too large", training.err)
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     assert not list(run.rglob("*.part"))
-    assert all(checkpoints.load(path) for path in run.glob("state/*/state/*.safetensors"))
+    assert all(checkpoints.load_tensors(path) for path in run.glob("state/*/state/*.safetensors"))
     for folder in (run, whole):
         do("train", folder, "--data", data, "--threads", 1)
     assert (run / "last.safetensors").read_bytes() == (whole / "last.safetensors").read_bytes()

@@ -10,9 +10,9 @@ from support.toy import token_array
 from transformer.config.experiment import EOS, PAD
 from transformer.model.transformer import Transformer
 from transformer.training.batches import ParallelText
-from transformer.training.loss import CHUNK, batch_losses, smoothed_cross_entropy
+from transformer.training.loss import CHUNK_CPU, batch_losses, smoothed_cross_entropy
 
-LOTS = 2 * CHUNK + 3  # tokens: two whole chunks and a part of one
+LOTS = 2 * CHUNK_CPU + 3  # tokens: two whole chunks and a part of one
 V, D = 11, 5
 
 
@@ -31,7 +31,7 @@ def naive(output: torch.Tensor, embedding: torch.Tensor, labels: torch.Tensor, e
     return -(q * log_p).sum()
 
 
-@pytest.mark.parametrize("n", [1, CHUNK - 1, CHUNK, CHUNK + 1, LOTS])
+@pytest.mark.parametrize("n", [1, CHUNK_CPU - 1, CHUNK_CPU, CHUNK_CPU + 1, LOTS])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
 def test_value_and_gradients_are_autograds(n, epsilon):
     output, embedding, labels = random(n)

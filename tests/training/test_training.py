@@ -29,7 +29,9 @@ def messages(caplog):
 
 def saved(folder):
     """Return (tensors, header) of each file that a run leaves, but for when it was started and how long it took."""
-    files = {path.relative_to(folder).as_posix(): checkpoints.load(path) for path in folder.rglob("*.safetensors")}
+    files = {
+        path.relative_to(folder).as_posix(): checkpoints.load_tensors(path) for path in folder.rglob("*.safetensors")
+    }
     for _, header in files.values():
         for key in ("seconds", "starts"):
             header.pop(key, None)
@@ -62,13 +64,13 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, uninterrupted):
 
 
 def other_experiment(path):
-    tensors, header = checkpoints.load(path)
-    checkpoints.save(path, tensors, header | {"digest": "a"})
+    tensors, header = checkpoints.load_tensors(path)
+    checkpoints.save_tensors(path, tensors, header | {"digest": "a"})
 
 
 def other_version(path):
-    tensors, header = checkpoints.load(path)
-    checkpoints.save(path, tensors, {key: header[key] for key in header if key != "epoch"})
+    tensors, header = checkpoints.load_tensors(path)
+    checkpoints.save_tensors(path, tensors, {key: header[key] for key in header if key != "epoch"})
 
 
 @pytest.mark.parametrize(
@@ -106,8 +108,10 @@ def test_checkpoints_are_counted_back_from_the_last_step(
     train(run)
     paths = sorted((tmp_path / "checkpoints").iterdir())
     assert [path.name for path in paths] == [f"{step:08}.safetensors" for step in expected]
-    assert [checkpoints.load(path)[1] for path in paths] == [{"digest": "digest", "step": step} for step in expected]
-    last = checkpoints.load(paths[-1])[0]
+    assert [checkpoints.load_tensors(path)[1] for path in paths] == [
+        {"digest": "digest", "step": step} for step in expected
+    ]
+    last = checkpoints.load_tensors(paths[-1])[0]
     assert all(torch.equal(last[name], tensor) for name, tensor in run.learner.model.state_dict().items())
 
 

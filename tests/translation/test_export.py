@@ -81,8 +81,8 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     (folder / "run.json").write_text(card)
     before = {path.name: sha256(path) for path in folder.iterdir()}
     shutil.copytree(run, copy)
-    tensors, about = checkpoints.load(run / "average.safetensors")
-    checkpoints.save(copy / "average.safetensors", tensors, about | {"digest": "0123"})
+    tensors, about = checkpoints.load_tensors(run / "average.safetensors")
+    checkpoints.save_tensors(copy / "average.safetensors", tensors, about | {"digest": "0123"})
     message = error("export", "--run", copy, "--to", folder)
     assert message == f"{copy}/average.safetensors: expected weights of the training {about['digest']}, found 0123"
     shutil.copy(run / "average.safetensors", copy)

@@ -13,7 +13,7 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import structured
 from transformer.storage.records import parse_json, write_json
 
-_SHOWN = 80  # tokens that a picture of attention can show
+_MOST_TOKENS = 80  # tokens that a picture of attention can show
 
 
 def _options() -> type:
@@ -69,7 +69,7 @@ def analyse(
     use_threads(threads)
     opened = open_run(run, source, target, chosen.sentences, data)
     measured = opened.header | analysis.measure(opened, chosen)
-    _write(measured, output, f"{name}, {measured['sentences']} sentences")
+    _publish(measured, output, f"{name}, {measured['sentences']} sentences")
 
 
 def attend(
@@ -132,10 +132,10 @@ def attend(
         measured = weights_in(translator, [({"title": sentence, "figures": {}}, sentence, target)])
         save_pictures(grids(measured, layer, head), output.with_suffix(""))
     else:
-        measured = weights_in_text(translator, text, count or 1, longest or _SHOWN, shown)
-    _write(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
+        measured = weights_in_text(translator, text, count or 1, longest or _MOST_TOKENS, shown)
+    _publish(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
 
 
-def _write(measured: dict[str, Any], output: Path, what: str) -> None:
+def _publish(measured: dict[str, Any], output: Path, what: str) -> None:
     write_json(output, measured, ensure_ascii=False, separators=(",", ":"))
     print(f"{output}: {what}, {output.stat().st_size:,} bytes")

@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Collection
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -14,7 +15,7 @@ from tabulate import tabulate
 
 from transformer.config.experiment import Experiment
 from transformer.config.scales import PARSER, RunName
-from transformer.config.schema import Config, Corpus, ParsingTask, TranslationTask
+from transformer.config.schema import Config, ParsingTask, TranslationTask
 from transformer.config.settings import read
 from transformer.model.cost import SENTENCE, mean_lengths
 from transformer.pipeline.registry import TABLES, made
@@ -29,8 +30,8 @@ _WEIGHT = 4  # bytes of float32
 _STATE = 3  # the weights and Adam's two moments
 _STATES = 2  # resume states that a run keeps (training/states.py)
 # Rounded up: bytes of a line of WMT's text, of the same line tokenised, and its tokens; text over its archive.
-_LINE, _TOKENISED, _TOKENS, _UNPACKED = 180, 200, 30, 3
-_ID, _OFFSET = 2, 8  # bytes in the token arrays (data/corpus.py)
+_LINE_BYTES, _TOKENISED_BYTES, _LINE_TOKENS, _UNPACKED = 180, 200, 30, 3
+_ID_BYTES, _OFFSET_BYTES = 2, 8  # bytes in the token arrays (data/corpus.py)
 
 # Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it.
 # From NVIDIA's data sheets: SXM if there are several versions, and half of the figures "with sparsity".
@@ -95,14 +96,10 @@ def plan(
     configured = report.core_hour if speed.unit == "core" else report.gpu_hour
     if price is None and configured != "unknown":
         price = configured
-    title = f"Scale {pipeline.name} on {units} {speed.name}{'s' if units > 1 else ''}"
-    if price is not None:
-        title += f", at {_number(price)} {report.currency} per {speed.unit}-hour"
-    sections = [title, _costs(pipeline, runs, speed, price), _notes(pipeline, runs, speed, units)]
-    print("\n\n".join([*sections, _disk(pipeline, runs)]))
-
-
-# Trainings.
+    at = "" if price is None else f", at {_rounded(price)} {report.currency} per {speed.unit}-hour"
+    title = f"Scale {pipeline.name} on {units} {speed.name}{'s' if units > 1 else ''}{at}"
+    table, notes = _costs(pipeline, runs, speed, price), _notes(pipeline, runs, speed, units)
+    print(title, table, notes, _disk(pipeline, runs), sep="\n\n")
 
 
 def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
@@ -113,14 +110,13 @@ def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
 
 def _run_flops(run: Experiment) -> float:
     """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
-    from transformer.model.architectures import sketch  # here, because torch takes seconds
-
-    lengths = mean_lengths(run.training.source_tokens, run.training.target_tokens)
-    return run.training.steps * sketch(run.model).flops(lengths)
+    return run.training.steps * _step_flops(run)
 
 
 def _step_flops(run: Experiment) -> float:
-    return _run_flops(run) / run.training.steps
+    from transformer.model.architectures import sketch  # here, because torch takes seconds
+
+    return sketch(run.model).flops(mean_lengths(run.training.source_tokens, run.training.target_tokens))
 
 
 def _run_hours(run: Experiment, speed: _Speed) -> float:
@@ -133,9 +129,6 @@ def _run_hours(run: Experiment, speed: _Speed) -> float:
     return seconds / 3600
 
 
-# Speeds.
-
-
 def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
     """Return a GPU's speed: given, else measured, else assumed. Raises InputError on a name not in _GPUS."""
     if name not in _GPUS:
@@ -144,8 +137,8 @@ def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
         flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
     elif measured := _read_benchmarks(name):
         slowest = min(measured, key=_sustained)
-        origin = "{hardware} ({label}, {measured:.10}, commit {commit:.12})".format_map(slowest)
-        flops, source = _sustained(slowest), f"measured on {origin}."
+        flops = _sustained(slowest)
+        source = "measured on {hardware} ({label}, {measured:.10}, commit {commit:.12}).".format_map(slowest)
     else:
         flops, peak = _GPUS[name] * _UTILISATION, f"{name}'s peak of {_GPUS[name] / 1e12:g} TFLOP/s"
         source = (
@@ -173,13 +166,11 @@ def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
 
     A layer's seconds in a step are a straight line over its FLOPs, through these two models.
     """
-    import torch  # here, because it takes seconds
-
-    from transformer.device import best_device
+    from transformer.device import best_device, use_threads  # here, because torch takes seconds
     from transformer.training.benchmark import MOST_FLOPS, time_step
 
     device = best_device()
-    torch.set_num_threads(1)
+    use_threads(1)
     start = time.process_time()  # a training starts as this process has
     share = min(1.0, MOST_FLOPS[device.type] / _step_flops(base))
     flops, seconds = share * _step_flops(base) / base.model.N, time_step(base, share, device) / base.model.N
@@ -196,9 +187,6 @@ def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
     return _Speed(unit, "core" if unit == "core" else "GPU of this machine", rate, source, overhead, start)
 
 
-# Disk space.
-
-
 def run_bytes(run: Experiment) -> int:
     """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
     from transformer.model.architectures import sketch  # here, as above
@@ -212,13 +200,13 @@ def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = 
     """Return the bytes of these tasks' plain corpora, each file once, without those already in the folder `there`."""
     files = {file for task in tasks for file in pipeline.tasks[task].files()}
     absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
-    return sum(_corpus_lines(pipeline.config, corpus) * _LINE for corpus in absent)
+    return sum(_corpus_lines(pipeline.config, corpus) * _LINE_BYTES for corpus in absent)
 
 
 def array_bytes(pipeline: Pipeline, tasks: Collection[str]) -> int:
     """Return the bytes of these tasks' tokenised training text, both sides, and of its token arrays."""
     lines = sum(_training_lines(pipeline.config, pipeline.tasks[task]) for task in tasks)
-    return lines * 2 * (_TOKENISED + _ID * _TOKENS + _OFFSET)
+    return lines * 2 * (_TOKENISED_BYTES + _ID_BYTES * _LINE_TOKENS + _OFFSET_BYTES)
 
 
 def _training_lines(config: Config, task: TranslationTask | ParsingTask) -> int:
@@ -235,18 +223,15 @@ def _corpus_lines(config: Config, corpus: str) -> int:
     if entry.grammar or entry.lines:
         return entry.grammar.take if entry.grammar else entry.lines
     # An archive is shared by the corpora that have files in it.
-    sharing = Counter(name for other in config.corpora.values() for name in _downloads_of(other))
-    archived = sum((config.downloads[name].size or 0) / sharing[name] for name in _downloads_of(entry))
+    downloads = {
+        name: {source.download for source in other.sources().values() if source.download}
+        for name, other in config.corpora.items()
+    }
+    sharing = Counter(chain.from_iterable(downloads.values()))
+    archived = sum((config.downloads[name].size or 0) / sharing[name] for name in downloads[corpus])
     here = [Path(source.path) for source in entry.sources().values() if source.path]
     size = archived * _UNPACKED + sum(path.stat().st_size for path in here if path.is_file())
-    return -(-int(size) // _LINE // len(entry.sources()))
-
-
-def _downloads_of(corpus: Corpus) -> set[str]:
-    return {source.download for source in corpus.sources().values() if source.download}
-
-
-# What is printed.
+    return -(-int(size) // _LINE_BYTES // len(entry.sources()))
 
 
 def _costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, price: float | None) -> str:
@@ -261,25 +246,22 @@ def _costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, p
             "runs": len(trainings),
             "steps": f"{sum(run.training.steps for run in trainings):,}",
             "FLOPs": f"{sum(map(_run_flops, trainings)):.2e}".replace("e+", "e"),
-            f"{speed.unit}-hours": _number(hours),
+            f"{speed.unit}-hours": _rounded(hours),
             "disk": _size(sum(map(run_bytes, trainings))),
         }
-        if price is not None:
-            row["cost"] = _number(hours * price)
         if trainings:
-            rows.append(row)
+            rows.append(row | ({} if price is None else {"cost": _rounded(hours * price)}))
     sides = ["left", *["right"] * (len(rows[0]) - 1)]
     return tabulate(rows, headers="keys", tablefmt="simple", disable_numparse=True, colalign=sides)
 
 
 def _notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, units: int) -> str:
-    """Return the notes under the table."""
     hours = {run: _run_hours(experiment, speed) for run, experiment in runs.items()}
     longest = max(hours, key=hours.get)
     lines = [
         f"Speed: {speed.source}",
-        f"The longest training, {longest}, takes {_number(hours[longest])} h on one {speed.unit}; "
-        f"all on {units}, {_number(sum(hours.values()) / units)} h at best.",
+        f"The longest training, {longest}, takes {_rounded(hours[longest])} h on one {speed.unit}; "
+        f"all on {units}, {_rounded(sum(hours.values()) / units)} h at best.",
         "Tables share runs: `all` trains each once.",
         f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
         "Only training is counted: preparing, translating and scoring come on top.",
@@ -305,7 +287,7 @@ def _disk(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> str:
     return f"{lines}\nNot counted, as their size is not known: {', '.join(unknown)}" if unknown else lines
 
 
-def _number(value: float) -> str:
+def _rounded(value: float) -> str:
     """Return a number with three digits, or with all digits before the point."""
     if 0 < value < 0.001:
         return "<0.001"

@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 
 from transformer.config.experiment import load
-from transformer.config.settings import as_options, changes, read
+from transformer.config.settings import changes, read
 from transformer.layout import Run
 from transformer.parsing.brackets import parse_line
 from transformer.parsing.trees import bracketed, without_words
@@ -101,8 +101,8 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
         if with_weights:
             from transformer.model import weights  # here, as it takes seconds
 
-            tensors, header = weights.load(run.average)
-            weights.save(Run(folder).average, weights.to_int8(tensors), header | {"rounded": True})
+            tensors, header = weights.load_tensors(run.average)
+            weights.save_tensors(Run(folder).average, weights.to_int8(tensors), header | {"rounded": True})
         if "files" in (record := read_trained(run.record)):  # checksums of the copied files, as they are now
             write_trained(Run(folder).record, record, filter(Path.exists, map(folder.joinpath, record["files"])))
 
@@ -124,7 +124,8 @@ def explain(
     results = Pipeline(read(configfile or [], config or [])).files
     path = results.table(table, "json")
     if not path.exists():
-        command = shlex.join(["snakemake", "--cores", "all", *as_options(configfile, config), "--", str(path)])
+        options = [*(["--configfile", *configfile] if configfile else ()), *(["--config", *config] if config else ())]
+        command = shlex.join(["snakemake", "--cores", "all", *options, "--", str(path)])
         raise InputError(f"{path}: not there yet: make it by `{command}`")
     ours = list(_numbers_of_ours(read_json(path, Table)))
     if not (cells := _find_cells(ours, row.casefold(), column.casefold())):

@@ -74,7 +74,7 @@ def score(
     for problem in filter(None, (missing_tokenizer(lang), no_rules(code))):
         print(f"! {problem}")
     if json:
-        _write(json, content | {"run": about}, draws)
+        _write_score(json, content | {"run": about}, draws)
 
 
 def _listing(content: dict) -> str:
@@ -149,7 +149,7 @@ def evalb(
         print(f"{test}, line {each['line']}: {each['why']}")
     if json:
         draws = f1_draws([(each.matched, each.gold, each.test) for each in sentences])
-        _write(json, content | {"run": describe(run, weights)}, draws)
+        _write_score(json, content | {"run": describe(run, weights)}, draws)
 
 
 def _evalb_text(value: float | None) -> str:
@@ -157,7 +157,7 @@ def _evalb_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def _write(path: Path, content: dict, draws: list[float]) -> None:
+def _write_score(path: Path, content: dict, draws: list[float]) -> None:
     """Write a score file. The score of a run ends with its draws, in one line."""
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if content["run"]:

@@ -62,13 +62,6 @@ def _parsed(entries: Iterable[str]) -> dict:
     return given
 
 
-def as_options(files: Iterable[str] | None, entries: Iterable[str] | None) -> list[str]:
-    """Return files and entries as options of Snakemake, each list before an option."""
-    return [
-        word for name, words in (("--configfile", files), ("--config", entries)) if words for word in (name, *words)
-    ]
-
-
 def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, Any] = MappingProxyType({})) -> Config:
     """Return the configuration that Snakemake has put together. Exits with one line if it is wrong."""
     if content.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake

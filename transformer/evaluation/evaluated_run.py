@@ -17,7 +17,7 @@ from transformer.layout import Data, Run
 from transformer.model.seq2seq import Seq2Seq
 from transformer.storage.files import InputError, draw, read_pairs, require_file, sha256
 from transformer.training.batches import ParallelText, plan_batches
-from transformer.training.loss import CHUNK, CHUNK_CUDA, perplexity
+from transformer.training.loss import CHUNK_CPU, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator
 
 _TOKENS_AT_ONCE = 4 * POSITIONS  # on a side, under teacher forcing; changes speed only
@@ -60,7 +60,7 @@ class EvaluatedRun:
         model, text = model or self.translator.model, self.text
         device, offsets = model.device, text.target.offsets
         columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
-        weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK
+        weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK_CPU
         for indices in plan_batches(0, 0, text.lengths, (_TOKENS_AT_ONCE, _TOKENS_AT_ONCE)):
             batch = text.batch(indices, device)
             places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])

@@ -16,6 +16,6 @@ def build(config: Model) -> Seq2Seq:
 
 @cache
 def sketch(config: Model) -> Seq2Seq:
-    """Return a model without memory for its tensors (PyTorch's meta device): it has shapes, and so its costs."""
+    """Return a model for its costs: its parameters have shapes and no numbers (PyTorch's meta device)."""
     with torch.device("meta"):
         return build(config)

@@ -170,10 +170,3 @@ def _block_attention(
     mask = BlockMask((len(Q), len(K)), *to_keys, *to_queries, BLOCK_SIZE=_DECLARED, mask_mod=seen)
     heads = (x.transpose(0, 1)[None] for x in (Q, K, V))
     return flex_attention(*heads, block_mask=mask, scale=scale, kernel_options=_TILES)[0].transpose(0, 1)
-
-
-def fits_blocks(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
-    """Tell whether `_block_attention` can train this model: it supports dot products in 16 bits, without dropout."""
-    heads = all(16 <= width <= 256 for width in (model.d_k, model.d_v))  # narrower: no kernel; wider: one, but slow
-    plain = model.attention == "dot" and model.P_drop_attention == 0
-    return plain and heads and device.type == "cuda" and dtype == torch.bfloat16

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, POSITIONS, Model
-from transformer.model.attention import CrossAttention, MultiHead, SelfAttention, fits_blocks
+from transformer.model.attention import CrossAttention, MultiHead, SelfAttention
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.incremental import CACHE_BLOCK, CachedDecoder, Weights
 from transformer.model.kernels import dropout
@@ -48,6 +48,8 @@ class Transformer(Seq2Seq):
         self.target_spaces = nn.Parameter(spaces) if config.target_spaces else None
         # As in the authors' code: embeddings from N(0, 1 / d_model), matrices Glorot uniform, biases 0.
         for name, parameter in self.named_parameters():
+            if parameter.is_meta:  # a sketch needs no numbers, and PyTorch would load its compiler for them: 3 s
+                break
             if name.startswith(("embedding.", "untied_")):
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
             elif parameter.dim() == 2:
@@ -89,7 +91,11 @@ class Transformer(Seq2Seq):
         return lambda source, vocabulary: CachedDecoder(weights, self.encode(source), source, vocabulary)
 
     def fits_blocks(self, device: torch.device, dtype: torch.dtype) -> bool:
-        return fits_blocks(self.config, device, dtype)
+        # FlexAttention supports dot products in 16 bits, without dropout. It has no kernel for narrower heads, and a
+        # slow one for wider ones.
+        plain = self.config.attention == "dot" and self.config.P_drop_attention == 0
+        heads = all(16 <= width <= 256 for width in (self.config.d_k, self.config.d_v))
+        return plain and heads and device.type == "cuda" and dtype == torch.bfloat16
 
     def flops(self, lengths: Lengths) -> float:
         return training_flops(self.config, lengths)
@@ -187,7 +193,8 @@ class Embedding(nn.Module):
         if config.positions == "learned":
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
         else:
-            table = sinusoids(POSITIONS, config.d_model, config.sinusoids) if config.positions != "none" else None
+            fixed = config.positions != "none" and not self.weight.is_meta  # as above
+            table = sinusoids(POSITIONS, config.d_model, config.sinusoids) if fixed else None
             self.register_buffer("position_table", table, persistent=False)
         # 1 for each token that begins a word or tags one, from the vocabulary; saved with the weights.
         words = config.positions == "words"

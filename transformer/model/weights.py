@@ -22,7 +22,7 @@ STEP = ".step"  # ends the name of the steps of a matrix' rows
 _SMALLEST = torch.finfo(torch.float32).tiny  # the step of a row of zeros
 
 
-def save(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
+def save_tensors(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
     """Write tensors and their header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
@@ -39,7 +39,7 @@ def _checksum(tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def load(path: str | Path) -> tuple[dict[str, Tensor], WeightsHeader]:
+def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], WeightsHeader]:
     """Return tensors and header. Raises Unusable on a damaged or foreign file, InputError if it cannot be opened."""
     tensors, header, expected = read_weights(path, "pt")
     if _checksum(tensors) != expected:
@@ -49,7 +49,7 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], WeightsHeader]:
 
 def load_model(path: str | Path, config: Model) -> Seq2Seq:
     """Return a model in evaluation mode, in float32, with weights that may be int8. Raises InputError on a misfit."""
-    tensors, _ = load(path)
+    tensors, _ = load_tensors(path)
     for name in [name for name in tensors if name.endswith(STEP)]:
         matrix = name.removesuffix(STEP)
         tensors[matrix] = tensors[matrix].float() * tensors.pop(name)
@@ -76,7 +76,7 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], WeightsHeader]:
     total, first = {}, {}
     digests, steps = set(), []
     for path in paths:
-        tensors, header = load(path)
+        tensors, header = load_tensors(path)
         digests.add(header["digest"])
         steps.append(header["step"])
         if len(digests) != 1 or len(set(steps)) != len(steps):

@@ -14,7 +14,7 @@ from transformer.training.distributed import World
 from transformer.training.step import Learner
 
 MOST_FLOPS = {"cpu": 3e11, "cuda": 1e14}  # of a step that is timed, by type of device
-_SECONDS = 2.0  # for each model
+_TIMED_SECONDS = 2.0  # for each model
 _SIDES = ("source_tokens", "target_tokens")
 
 
@@ -30,7 +30,7 @@ def time_step(run: Experiment, share: float, device: torch.device) -> float:
     (batch, *_), clock = learner.batches_of(0), time.process_time if device.type == "cpu" else time.monotonic
     learner.update("", batch, 1, stopping=False).check()
     times = [clock()]
-    while times[-1] - times[0] < _SECONDS:
+    while times[-1] - times[0] < _TIMED_SECONDS:
         learner.update("", batch, len(times), stopping=False).check()
         times.append(clock())
     return float(np.median(np.diff(times)))

@@ -49,7 +49,7 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
     digest = experiment.digest(data_sha256, initial_sha256)
     folder = Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
-        fault = _fault(data, manifest["files"], world)
+        fault = _data_fault(data, manifest["files"], world)
         if world.broadcast_object(folder.record.exists()):
             if world.rank == 0:
                 logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
@@ -88,7 +88,7 @@ def _initial_sha256(experiment: Experiment, data: Data) -> str | None:
     return checksum
 
 
-def _fault(data: Data, sums: dict[str, str], world: World) -> str | None:
+def _data_fault(data: Data, sums: dict[str, str], world: World) -> str | None:
     """Compare the data with data.json, each process a share of the files; return what is wrong, in all of them."""
     paths = [data.vocabulary, *data.arrays("train"), *data.arrays("dev")]
     largest_first = sorted(filter(Path.exists, paths), key=lambda path: -path.stat().st_size)
@@ -238,7 +238,7 @@ class TrainingRun:
             header = {"digest": progress.digest, "step": progress.step}
             if self.training.patience:
                 header["dev_perplexity"] = self.perplexities[progress.step]
-            checkpoints.save(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
+            checkpoints.save_tensors(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
         if self.reached(self.experiment.running.save_every) or stopped:
             self.states.save(progress)
             if kept := sorted(step for step in self.perplexities if step <= best(self.perplexities)):

@@ -12,9 +12,7 @@ from transformer.model.seq2seq import Seq2Seq
 from transformer.training.batches import Batch
 
 # Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
-CHUNK, CHUNK_CUDA = 256, 4096
-
-Losses = Callable[[Seq2Seq, Batch, float, torch.dtype], tuple[Tensor, Tensor]]
+CHUNK_CPU, CHUNK_CUDA = 256, 4096
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -36,10 +34,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         output_gradient, embedding_gradient = torch.empty_like(output), torch.zeros_like(embedding)
         off = epsilon / (E.shape[0] - 1)
         counted = (labels != PAD).to(output.dtype)[:, None]
-        chunk = CHUNK_CUDA if output.is_cuda else CHUNK
+        chunk = CHUNK_CUDA if output.is_cuda else CHUNK_CPU
         low = high = None
         if not output.is_cuda:  # buffers, as on a processor new memory takes as long as the products
-            low, high = (output.new_empty(CHUNK, len(E), dtype=each) for each in (dtype, torch.float32))
+            low, high = (output.new_empty(CHUNK_CPU, len(E), dtype=each) for each in (dtype, torch.float32))
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]
@@ -103,7 +101,7 @@ def perplexity(loss: float) -> float:
     return math.exp(min(loss, 700))
 
 
-def compiled() -> Losses:
+def compiled() -> Callable:
     """Return `batch_losses` as one compiled graph for all batches of one size."""
     importlib.import_module("torch.nn.attention.flex_attention")  # not while the code that uses it is being compiled
     torch._dynamo.config.recompile_limit = 64  # nearly all batches are padded to one size; others have their own graph

@@ -1,6 +1,6 @@
 """§5.2 The files of a training: resume states, and the outputs that later steps read.
 
-A state has the weights, Adam's moments and the progress. Nothing random outlives a step (step.py).
+A state has the weights, Adam's moments and the progress.
 """
 
 import logging
@@ -56,7 +56,7 @@ class States:
         """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
         if not torch.stack([tensor.isfinite().all() for tensor in self.tensors.values()]).all():
             raise FloatingPointError("weights are not finite; not saved")
-        checkpoints.save(self.folder.resume_state(progress.step), self.tensors, asdict(progress))
+        checkpoints.save_tensors(self.folder.resume_state(progress.step), self.tensors, asdict(progress))
         for old in self.paths()[2:]:  # one before the newest stays, in case a disk damages the newest
             old.unlink()
 
@@ -64,7 +64,7 @@ class States:
         """Restore the newest whole state of the run `digest`; refuse others, and set them aside."""
         for path in self.paths():
             try:
-                tensors, header = checkpoints.load(path)
+                tensors, header = checkpoints.load_tensors(path)
                 if header.keys() != asdict(Progress(digest)).keys():
                     raise Unusable(f"{path}: not a state, or one of another version of this program")
                 if header["digest"] != digest:
@@ -111,7 +111,7 @@ def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
     last.unlink(missing_ok=True)
     _link(kept[-1], last)
     last.rename(run.last)
-    checkpoints.save(run.average, *checkpoints.average(kept))
+    checkpoints.save_tensors(run.average, *checkpoints.average(kept))
     for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary)):
         write(target, source.read_bytes())
     write_trained(run.record, read_trained(trained.record), (run.vocabulary, run.average, run.last, run.metrics))

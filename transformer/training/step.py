@@ -6,6 +6,7 @@ up to rounding on any number of processes: nothing random outlives a step, dropo
 
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -22,7 +23,7 @@ from transformer.model.weights import load_model
 from transformer.storage.files import origin, out_of_memory
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, plan_batches
 from transformer.training.distributed import World
-from transformer.training.loss import Losses, batch_losses, compiled
+from transformer.training.loss import batch_losses, compiled
 
 logger = logging.getLogger(__name__)
 # On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
@@ -32,7 +33,7 @@ _CAPACITY_MULTIPLE = 128
 _WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
 # Relative tolerances between the compiled and the eager step, of losses over so many target tokens and of the norms of
 # gradients: larger than between two dropout masks (0.003 and 0.19), smaller than by a wrong mask or a lost gradient.
-_LOSS, _TOKENS, _GRADIENT = 0.01, 4000, 0.9
+_LOSS, _LOSS_TOKENS, _GRADIENT = 0.01, 4000, 0.9
 
 
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
@@ -102,7 +103,7 @@ class Learner:
             parameter.grad = part.view_as(parameter)
         self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
         self.capacity: tuple[int, int] | None = None  # source and target tokens to which pieces are padded
-        self.compiled: Losses | None = None
+        self.compiled: Callable | None = None
         self.compiler_error: str | None = None
         large = experiment.training.steps * experiment.training.target_tokens >= _WORTH_COMPILING
         if large and self.model.fits_blocks(world.device, self.dtype):
@@ -121,7 +122,7 @@ class Learner:
                 raise
             fault = origin(error)
         else:
-            loss = _LOSS * max(1.0, math.sqrt(_TOKENS / self.text.lengths[1, piece].sum()))
+            loss = _LOSS * max(1.0, math.sqrt(_LOSS_TOKENS / self.text.lengths[1, piece].sum()))
             names = ["smoothed loss", "plain loss", *(f"gradient of {n}" for n, _ in self.model.named_parameters())]
             parts = np.array([loss, loss, *[_GRADIENT] * len(self.parameters)])
             far = np.flatnonzero(~np.isclose(found, expected, rtol=parts, atol=0))

@@ -26,10 +26,8 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import structured
 from transformer.translation.search import Scored, beam_search
 
-if TYPE_CHECKING:
-    from transformer.data.tokenization import (
-        Tokenizer,
-    )  # loads sacremoses: half a second, for which a training would wait
+if TYPE_CHECKING:  # it loads sacremoses: half a second, for which a training would wait
+    from transformer.data.tokenization import Tokenizer
 
 GPU = 8  # a GPU decodes this many times `batch_tokens` together: its step is bound by launching, not by rows
 _THREAD_SHARE = 500  # source tokens that are worth a thread of their own: a small model's mostly wait for Python's lock
@@ -100,7 +98,7 @@ class Translator:
         if isinstance(texts, str):
             raise InputError(f"texts: expected a list of sentences, found one: {texts!r}")
         changes = {name: value for name, value in (("beam", beam), ("alpha", alpha)) if value is not None}
-        decoding = changed(self.decoding, changes)
+        decoding = structured(asdict(self.decoding) | changes, Decoding, "decoding") if changes else self.decoding
         if not 1 <= n_best <= decoding.beam:
             raise InputError(f"n_best: expected 1 to the beam's {decoding.beam}, found {n_best}")
         words = list(map(self.source.tokenize, texts))
@@ -198,16 +196,12 @@ def opened(
     files = Run(folder)
     weights = weights or files.average
     experiment = verified_run(files, files.vocabulary, weights)
-    decoding = changed(load(files.decoding, Decoding), changes)
+    decoding = structured(asdict(load(files.decoding, Decoding)) | changes, Decoding, "decoding")
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if bool(vocabulary.symbols) != parses:
         found = "a parser" if vocabulary.symbols else f"a translator from {experiment.source} to {experiment.target}"
         raise InputError(f"{folder}: expected a {'parser' if parses else 'translator'}, found {found}")
     return experiment, load_model(weights, experiment.model).to(best_device()), vocabulary, decoding
-
-
-def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
-    return structured(asdict(decoding) | changes, Decoding, "decoding") if changes else decoding
 
 
 def search(

@@ -42,7 +42,7 @@ def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
 def test_positions_are_those_that_are_added(kind, tmp_path):
     model = random_model(1, positions=kind)
     save(make_experiment(model={"positions": kind}), tmp_path / "experiment.yaml")
-    weights.save(tmp_path / "average.safetensors", model.state_dict(), {"digest": "d", "steps": [1]})
+    weights.save_tensors(tmp_path / "average.safetensors", model.state_dict(), {"digest": "d", "steps": [1]})
     drawing = positions(experiment=tmp_path / "experiment.yaml", weights=str(tmp_path / "average.safetensors"))
     (image,) = drawing.figure.axes[0].images
     table = np.array(image.get_array())

@@ -1,0 +1,166 @@
+"""What `doctor` checks on a Slurm cluster, and the findings of all its checks."""
+
+import getpass
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformer.storage.files import InputError
+from transformer.storage.reading import read_yaml
+
+LEVELS = ("ok", "warning", "error")  # a run may be slow or fail after a warning; after an error it fails
+_RUNTIME_SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # of Snakemake's units of runtime
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One of LEVELS, the subject of the check, its state, and how to fix it."""
+
+    level: str
+    subject: str
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        fix = f" Fix: {self.fix}." if self.fix else ""
+        return f"{self.level:7} " + " ".join(f"{self.subject}: {self.message}.{fix}".split())
+
+
+ok, error = partial(Finding, "ok"), partial(Finding, "error")
+
+
+class _Job(NamedTuple):
+    """What a rule's job asks for; numbers are of each node, and 0 if they are not known."""
+
+    partition: str  # "" is the default one
+    account: str
+    options: tuple[str, ...]  # further options of srun, which choose nodes
+    minutes: int
+    GPUs: int
+    CPUs: int
+    MB: int
+
+
+def read_profile(folder: Path) -> dict[str, _Job]:
+    """Read the jobs of the rules that a profile names, and of the others as "default"."""
+    path = folder / "profile.yaml"  # which Snakemake prefers
+    profile = read_yaml(path if path.exists() else folder / "config.yaml")
+    if profile.get("executor") != "slurm":
+        raise InputError(f"{folder}: expected a profile with executor: slurm")
+    default, own, threads = (profile.get(key, {}) for key in ("default-resources", "set-resources", "set-threads"))
+    rules = ["default", *dict.fromkeys([*own, *threads])]
+    return {rule: _read_job({"cpus_per_task": threads.get(rule)} | default | own.get(rule, {})) for rule in rules}
+
+
+def _read_job(resources: dict[str, Any]) -> _Job:
+    """Return the job with a rule's resources; expressions among them count as not known."""
+    nodes, gpu, cpus, memory = (
+        int(resources[key]) if str(resources.get(key)).isdecimal() else 0
+        for key in ("nodes", "gpu", "cpus_per_task", "mem_mb")
+    )
+    gpus = _count_gpus(str(resources.get("gres", ""))) or -(-gpu // max(1, nodes))
+    runtime = re.fullmatch(r"(\d+)\s*([smhdw]?)", str(resources.get("runtime")))
+    minutes = int(runtime[1]) * _RUNTIME_SECONDS[runtime[2]] // 60 if runtime else 0
+    extra = shlex.split(str(resources.get("slurm_extra", "")).strip("'"))
+    given = resources | dict(word.lstrip("-").split("=", 1) for word in extra if "=" in word)
+    options = [f"--{key}={given[key]}" for key in ("constraint", "qos", "reservation") if given.get(key)]
+    if gpus:
+        options.append(f"--gpus-per-node={':'.join([*filter(None, [resources.get('gpu_model')]), str(gpus)])}")
+    partition, account = (resources.get(f"slurm_{key}", "") for key in ("partition", "account"))
+    return _Job(partition, account, tuple(options), minutes, gpus, cpus, memory)
+
+
+def _count_gpus(gres: str) -> int:
+    """Count the GPUs of generic resources, such as gpu:h200:8(S:0-1) or gpu:2."""
+    return sum(int(count or 1) for count in re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", gres))
+
+
+def _read_minutes(limit: str) -> float:
+    """Return the minutes of a limit as sinfo prints it: infinite, or [days-][hours:]minutes:seconds."""
+    numbers = [float(number) for number in re.split("[-:]", limit.replace("infinite", "inf:0"))]
+    return sum(number * unit for number, unit in zip(reversed(numbers), (1 / 60, 1, 60, 24 * 60), strict=False))
+
+
+def check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) -> Iterator[Finding]:
+    """Check for what keeps jobs waiting for ever. Run a probe as well if `results` is given."""
+    if absent := [name for name in ("sinfo", "srun", "sacctmgr") if not shutil.which(name)]:
+        yield error("Slurm", f"no {', '.join(absent)} on PATH", "run on a login node; module load slurm")
+        return
+    answer = _ask("sinfo", "--all", "--Node", "--noheader", "--format=%P|%l|%c|%m|%G")
+    if answer.returncode:
+        fix = "wait, or tell who runs the cluster; SLURM_CONF if there are several clusters"
+        yield error("Slurm", f"the controller does not answer: {_complaint(answer)}", fix)
+        return
+    yield ok("Slurm", "the controller answers")
+    own = _ask("sacctmgr", "-nPs", "list", "user", getpass.getuser(), "format=account").stdout.split()
+    for account in sorted({job.account for job in jobs.values() if job.account}):
+        if own and account.lower() not in own:
+            fix = f"slurm_account in the profile: one of {', '.join(sorted(set(own)))}"
+            yield error(f"account {account}", "not one of yours: Snakemake hangs without a word", fix)
+    partitions = _read_partitions(answer.stdout)
+    rules = {job: [rule for rule in jobs if jobs[rule] == job] for job in jobs.values()}
+    findings = {job: _check_job(job, rules[job], partitions) for job in rules}
+    yield from findings.values()
+    fitting = [job for job, finding in findings.items() if finding.level == "ok"]
+    if results and fitting:
+        yield from _probe(max(fitting, key=lambda job: job.GPUs), patience, results)
+
+
+def _ask(*command: str) -> subprocess.CompletedProcess:
+    """Run a command of Slurm, outside of any job that doctor itself runs in."""
+    env = {key: value for key, value in os.environ.items() if key == "SLURM_CONF" or not key.startswith("SLURM_")}
+    return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=env)
+
+
+def _complaint(result: subprocess.CompletedProcess) -> str:
+    """Return the last line of a command's messages that says more than an exit code."""
+    lines = [line for line in result.stderr.splitlines() if line.strip() and "Exited with" not in line]
+    return [f"exit code {result.returncode}", *lines][-1].strip()
+
+
+def _read_partitions(nodes: str) -> dict[str, dict[str, float]]:
+    """Return each partition's limits: minutes, and the most of one of its nodes; "" is the default partition."""
+    partitions = {}
+    for line in nodes.splitlines():
+        name, limit, cpus, memory, gres = line.split("|")
+        node = {"minutes": _read_minutes(limit), "GPUs": _count_gpus(gres), "CPUs": int(cpus), "MB": int(memory)}
+        for key in {name.rstrip("*"), "" if name.endswith("*") else name}:
+            known = partitions.setdefault(key, node)
+            partitions[key] = {unit: max(count, known[unit]) for unit, count in node.items()}
+    return partitions
+
+
+def _check_job(job: _Job, rules: list[str], partitions: dict[str, dict[str, float]]) -> Finding:
+    """Compare the job of these rules with its partition's limits."""
+    subject = f"partition {job.partition or '(default)'} for {', '.join(rules)}"
+    if job.partition not in partitions:
+        names = ", ".join(sorted(partitions.keys() - {""}))
+        return error(subject, "there is none of that name", f"slurm_partition in the profile: one of {names}")
+    for unit, limit in partitions[job.partition].items():
+        if (count := getattr(job, unit)) > limit:
+            more = "; a longer training goes on in the same job" if unit == "minutes" else ", or another partition"
+            fix = f"at most {limit:g} in the profile{more}"
+            return error(subject, f"{count} {unit} for a node, the limit is {limit:g}", fix)
+    return ok(subject, "has what such a job asks for")
+
+
+def _probe(job: _Job, patience: int, results: Path) -> Iterator[Finding]:
+    """Run `check_node` as a short job on one node of the job's partition."""
+    where = f"probe of {job.partition or 'the default partition'}"
+    options = {"partition": job.partition, "account": job.account, "ntasks": 1, "time": 10, "mem": 4000}
+    words = [f"--{key}={value}" for key, value in options.items() if value]
+    code = f"from transformer.commands.doctor import check_node; check_node({str(results)!r}, {job.GPUs})"
+    result = _ask("srun", *words, *job.options, f"--immediate={patience}", sys.executable, "-c", code)
+    for level, text in re.findall(rf"^({'|'.join(LEVELS)}) +(.+)\.$", result.stdout, re.MULTILINE):
+        yield Finding(level, where, text)
+    if result.returncode:
+        fix = "what the message asks for; sinfo shows free nodes; --patience SECONDS, or --no-probe"
+        yield error(where, f"did not run: {_complaint(result)}", fix)
