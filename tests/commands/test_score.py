@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+from sacrebleu.metrics import BLEU
 from support.commands import do, error
 from support.page import about_run
 from support.scored import HYPOTHESES, REFERENCES
@@ -54,6 +55,21 @@ def evalb(tmp_path, capsys):
         return capsys.readouterr().out, json.loads((tmp_path / "json").read_text())
 
     return evalb
+
+
+def test_text_that_is_tokenised_and_escaped_is_scored_on_its_tokens(score):
+    """As `sacrebleu --tokenize none` scores it; without the option its escapes would be escaped again."""
+    references = ["I &apos;m 3 &quot; years &quot; old , aren &apos;t I ?", "A &amp; B sing in the garden ."] * 3
+    hypotheses = ["I &apos;m 3 years old , aren &apos;t I ?", "A &amp; B sang in the garden ."] * 3
+    printed, written = score("--tokenized", hypotheses=hypotheses, references=references)
+    expected = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references]).score
+    found = written["scores"]["tokenized"]
+    assert (written["scores"]["paper"], found["score"]) == ("tokenized", expected)
+    assert found["low"] < expected < found["high"]
+    assert "|tok:none|" in printed
+    assert "!" not in printed
+    _, twice = score(hypotheses=hypotheses, references=references)
+    assert twice["scores"]["tokenized"]["score"] != expected
 
 
 def test_score(score, run, tmp_path):

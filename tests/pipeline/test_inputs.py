@@ -98,6 +98,12 @@ def test_text_is_prepared_as_scale_and_task_say():
     assert ask.vocabulary_options(wildcards(scale="demo"))["longest"] is None
 
 
+def test_text_with_tokens_of_moses_is_scored_on_them():
+    asks = asked(), asked("scales={paper: {tasks: {en-de: {tokenizer: given}}}}")
+    filtered = ["--subset", "filtered", Path("resources/corpora/newstest2014-filtered.de-en.de")]
+    assert [ask.subset_options(wildcards(split="test")) for ask in asks] == [filtered, [*filtered, "--tokenized"]]
+
+
 def test_what_will_be_translated_is_measured_before_training():
     """Of all positions, `extra_length` are for what a translation has more."""
     ask = asked("scale=paper")

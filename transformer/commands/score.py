@@ -21,6 +21,7 @@ def score(
     hyp: str,
     ref: str,
     lang: str,
+    tokenized: bool = False,
     subset: list[tuple[str, str]] = [],  # noqa: B006
     run: Path | None = None,
     weights: Path | None = None,
@@ -28,8 +29,8 @@ def score(
 ) -> None:
     """Score a translation by every metric in use, each with its signature (transformer/evaluation/bleu.py).
 
-    Both files are detokenised text, one sentence a line. Prints the metrics that papers report, the paper's with its
-    95 % interval on resampled test sets, and a warning if one misleads.
+    Both files are detokenised text, one sentence a line, or --tokenized. Prints the metrics that papers report, the
+    paper's with its 95 % interval on resampled test sets, and a warning if one misleads.
 
         python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --lang de
 
@@ -37,13 +38,21 @@ def score(
         hyp: the translations
         ref: the references
         lang: the language of both, such as de
+        tokenized: both are tokenised and escaped, as by Moses: tokens count as they are
         subset: NAME FILE: FILE has the references of some sentences, in any order, which are also scored alone
         run: the folder of the run that translated
         weights: what it translated with; RUN/average.safetensors if not given
         json: a file for all metrics, checksums, the account of --run and each resampled BLEU
     """
     from transformer.data.tokenization import language_of, no_rules
-    from transformer.evaluation.bleu import PAPER, marks, missing_tokenizer, paper_reference, paper_tokens, scores
+    from transformer.evaluation.bleu import (
+        marks,
+        missing_tokenizer,
+        paper_reference,
+        paper_tokens,
+        scores,
+        token_scores,
+    )
 
     code, lang = lang, language_of(lang)
     about = describe(run, weights)
@@ -51,12 +60,13 @@ def score(
     sides = [list(side) for side in zip(*read_pairs(hyp, ref, *digests), strict=True)]
 
     def scored(hypotheses: list[str], references: list[str]) -> dict:
-        return {"sentences": len(references), "scores": scores(hypotheses, references, lang)}
+        measures = (token_scores if tokenized else scores)(hypotheses, references, lang)
+        return {"sentences": len(references), "scores": measures}
 
     content = {"language": lang} | scored(*sides)
-    draws = bleu_draws(paper_tokens(sides[0], lang), paper_reference(sides[1], lang))
+    draws = bleu_draws(*sides if tokenized else (paper_tokens(sides[0], lang), paper_reference(sides[1], lang)))
     low, high = limits(draws)
-    content["scores"][PAPER] |= {"low": low, "high": high}
+    content["scores"][content["scores"]["paper"]] |= {"low": low, "high": high}
     content["subsets"] = {}
     for name, path in subset:
         places = defaultdict(list)
@@ -70,27 +80,28 @@ def score(
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))
     for name, path, side, digest in zip(("hyp", "ref"), (hyp, ref), sides, digests, strict=True):
         content |= {name: path, f"{name}_sha256": digest.hexdigest(), f"{name}_marks": marks(side)}
-    print(_listing(content))
+    print(_listing(content, tokenized))
     for problem in filter(None, (missing_tokenizer(lang), no_rules(code))):
         print(f"! {problem}")
     if json:
         _write_score(json, content | {"run": about}, draws)
 
 
-def _listing(content: dict) -> str:
+def _listing(content: dict, tokenized: bool) -> str:
     """List the metrics that papers report, each with its signature; a line for each subset; warnings."""
-    from transformer.evaluation.bleu import PAPER, TER_WORDS, warnings
+    from transformer.evaluation.bleu import TER_WORDS, warnings
 
-    lines = [f"{content['sentences']:,} sentences"]
-    for name in PRINTED:
+    lines, printed = [f"{content['sentences']:,} sentences"], ("sacrebleu", "tokenized") if tokenized else PRINTED
+    for name in printed:
         result = content["scores"][name]
-        interval = f"  ({result['low']:.2f} – {result['high']:.2f})" if name == PAPER else ""
+        interval = f"  ({result['low']:.2f} – {result['high']:.2f})" if "low" in result else ""
         lines.append(f"{name:12}  {result['score']:5.2f}{interval}  {result['signature']}")
     for name, part in content["subsets"].items():
-        results = ", ".join(f"{metric} {part['scores'][metric]['score']:.2f}" for metric in PRINTED)
+        results = ", ".join(f"{metric} {part['scores'][metric]['score']:.2f}" for metric in printed)
         lines.append(f"{part['sentences']:,} sentences ({name}): {results}")
-    lines += [f"! {line}" for line in warnings(content["hyp_marks"], content["ref_marks"], content["sentences"])]
-    if "ter" not in content["scores"]:
+    if not tokenized:
+        lines += [f"! {line}" for line in warnings(content["hyp_marks"], content["ref_marks"], content["sentences"])]
+    if not (tokenized or "ter" in content["scores"]):
         lines.append(f"! TER is left out: expected at most {TER_WORDS} words in each line, found more")
     return "\n".join([*lines, "--json has all measures and all digits; docs/bleu.md says which is for what."])
 

@@ -35,6 +35,7 @@ Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes: no corpus ha
 Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]
 FilePath = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Tokenizing = Literal["moses", "none", "given"]
 _Probability = Annotated[float, Meta(ge=0, lt=1)]
 RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # by `recipe` in config.yaml: a run's `fidelity`
 RECIPE_OF = {fidelity: recipe for recipe, fidelity in RECIPES.items()}
@@ -148,8 +149,10 @@ class Preparation(Section):
         described("Maximum number of characters of a subword; if not given, SentencePiece's 16."),
     ] = None
     tokenizer: Annotated[
-        Literal["moses", "none"] | None,
-        described("Who cuts words; `none` gives raw text to SentencePiece. If not given, the language decides."),
+        Tokenizing | None,
+        described(
+            "`moses` cuts words; `none` takes raw text, `given` tokens of Moses. By default the language decides."
+        ),
     ] = None
 
 

@@ -23,6 +23,7 @@ from transformer.config.experiment import (
     Running,
     Seed,
     Small,
+    Tokenizing,
     Training,
     Width,
     described,
@@ -175,9 +176,7 @@ class TranslationTask(Task):
     lowercase: Annotated[bool | None, described("Whether all text is in lower case, translations too.")] = None
     max_words: Annotated[Large | None, described("Replaces the value of `preparation`, for this task.")] = None
     max_ratio: Annotated[Ratio | None, described("Replaces the value of `preparation`, for this task.")] = None
-    tokenizer: Annotated[
-        Literal["moses", "none"] | None, described("Replaces the value of `preparation`, for this task.")
-    ] = None
+    tokenizer: Annotated[Tokenizing | None, described("Replaces the value of `preparation`, for this task.")] = None
     experiments: Annotated[Rowsets | None, described("Values that replace the scale's, for this task.")] = None
     seeds_of: Annotated[dict[Name, Seeds] | None, described("Seeds that replace the scale's, for this task.")] = None
 

@@ -84,7 +84,7 @@ def learn_vocabulary(
     from transformer.data.tokenization import uses_moses
 
     source, target = (data.tokens("train", side) for side in SIDES)
-    raw = not all(uses_moses(code, preparation) for code in languages)
+    raw = not all(uses_moses(code, preparation) or preparation.tokenizer == "given" for code in languages)
     if symbols is None:
         learn([source, target], subwords, sentences, data.vocabulary, longest=longest, by_script=raw)
     else:

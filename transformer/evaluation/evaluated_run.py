@@ -85,7 +85,9 @@ class EvaluatedRun:
         Raises InputError if no reference has a word.
         """
         language = self.header["language"]
-        words = paper_tokens(hypotheses, language), paper_reference(references, language)
+        words = hypotheses, references
+        if self.translator.experiment.preparation.tokenizer != "given":
+            words = paper_tokens(hypotheses, language), paper_reference(references, language)
         written, expected = (sum(len(line.split()) for line in side) for side in words)
         if not expected:
             raise InputError(f"BLEU: expected words in the references, found {len(references)} blank lines")

@@ -166,8 +166,10 @@ class Inputs:
         return list(self.subset_files(wildcards).values())
 
     def subset_options(self, wildcards: _Wildcards) -> _Options:
-        """Return names and references of these parts as options of `score`."""
-        return [word for name, path in self.subset_files(wildcards).items() for word in ("--subset", name, path)]
+        """Return names and references of these parts as options of `score`, and whether its text has its tokens."""
+        options = [word for name, path in self.subset_files(wildcards).items() for word in ("--subset", name, path)]
+        given = self.at(wildcards.scale).preparation(wildcards.task).tokenizer == "given"
+        return [*options, *(["--tokenized"] if given else [])]
 
     def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
         """Return the sizes of a vocabulary; a parser's symbols come before its subwords."""
