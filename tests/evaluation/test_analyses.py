@@ -36,13 +36,18 @@ def dev(place) -> list[str]:
 
 def test_score_of_known_sentences():
     """Half of the words of the references are written, all in their places: BLEU is the brevity penalty, exp(1 - 2)."""
-    run = SimpleNamespace(header={"language": "en"})
+    preparation = SimpleNamespace(tokenizer=None)
+    translator = SimpleNamespace(experiment=SimpleNamespace(preparation=preparation))
+    run = SimpleNamespace(header={"language": "en"}, translator=translator)
     scores = EvaluatedRun.bleu(run, ["a b c d"], ["a b c d e f g h"])
     assert scores["bleu"] == pytest.approx(100 * 2.718281828**-1)
     assert scores["length_ratio"] == 0.5
     assert set(scores["draws"]) == {36.788}
     with pytest.raises(InputError, match=r"BLEU: expected words in the references, found 1 blank lines$"):
         EvaluatedRun.bleu(run, ["a"], [""])
+    escaped = ["it &apos;s a dog , is n&apos;t it"], ["it &apos;s a dog , is n&apos;t it ?"]
+    preparation.tokenizer = "given"
+    assert EvaluatedRun.bleu(run, *escaped)["length_ratio"] == 8 / 9
 
 
 def test_sentences_are_drawn_at_equal_distances(place):
