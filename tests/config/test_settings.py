@@ -115,16 +115,20 @@ VALUES = [
         {"corpora/mine": {"files": {False: {"path": "a"}, "en": {"path": "b"}}}},
         "corpora.mine.files: ... found False: ...",
     ),
+    ({"base/positions": ["none"]}, "base.positions: expected ..., found ['none']..."),
     ({"decoding/alpha": float("nan")}, "decoding.alpha: expected a finite number, found nan"),
     ({f"{BOTH}/silver/path": "{x}"}, f"{BOTH}.silver.path: expected a path, found '{{x}}'"),
 ]
 NAMES = [
     ({"scale": "dem"}, "scale: expected one of scales (...), found 'dem'; did you mean 'demo'?"),
     ({f"{EN_CS}/experiments": {"bog": {}}}, f"{EN_CS}.experiments: expected ..., found 'bog'; did you mean 'big'?"),
-    ({f"{EN_CS}/subsets": {"part": "x"}}, f"{EN_CS}: expected one of corpora (...), found 'x'"),
+    ({f"{EN_CS}/subsets": {"part": "x"}}, f"{EN_CS}.subsets.part: expected one of corpora (...), found 'x'"),
     ({f"{GERMAN}/download": "x"}, f"{GERMAN}: expected one of downloads (...), found 'x'"),
-    ({f"{EN_CS}/target": "de"}, f"{EN_CS}: corpus 'mine-train' has no 'de', only en, cs"),
-    ({f"{BOTH}/silver": MADE | {"text": ["gum-train"]}}, f"{BOTH}: corpus 'gum-train' has no 'en', only trees"),
+    ({f"{EN_CS}/target": "de"}, f"{EN_CS}.train: corpus 'mine-train' has no 'de', only en, cs"),
+    (
+        {f"{BOTH}/silver": MADE | {"text": ["gum-train"]}},
+        f"{BOTH}.silver.text: ... no 'en', only trees",
+    ),
     ({f"{BOTH}/silver": MADE | {"parser": "both"}}, f"{BOTH}.silver.parser: expected one of ... (alone), found 'both'"),
     ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: 'en-cs' is a task of scale mine already"),
     ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
@@ -217,6 +221,8 @@ def test_the_file_and_the_line_that_are_wrong(folder, text, entries, line):
         settings.read(["wrong.yaml", "later.yaml"], entries)
 
 
+TASK = """{source: en, target: cs, train: [mine-train],
+    dev: mine-dev, test: mine-dev, vocabulary: 40, embedding_rows: 40}"""
 LIKE = """
 scales:
   short:
@@ -225,9 +231,8 @@ scales:
     base: {steps: 9000}
     rows: [base, N-2]
     experiments: {big: {P_drop: 0.3}}
-  shorter: {like: short, label: shorter, seeds: [7], tasks: {cs: {source: en, target: cs, train: [mine-train],
-    dev: mine-dev, test: mine-dev, vocabulary: 40, embedding_rows: 40}}}
-"""
+  shorter: {like: short, label: shorter, seeds: [7], tasks: {cs: TASK}}
+""".replace("TASK", TASK)
 
 
 def test_a_scale_takes_what_it_does_not_say_from_another(folder):
@@ -250,10 +255,22 @@ def test_a_scale_takes_what_it_does_not_say_from_another(folder):
         ("scales:\n  a:\n    like: demos\n", "wrong.yaml, line 3: scales.a.like: expected another scale ("),
         ("scales:\n  a: {like: demo, base: {N: 3}}\nscale: a\n", "wrong.yaml, line 2: scales.a: en-de: base: N: 3 "),
         ("scales:\n  demo: {depth: 0}\n  a: {like: demo}\n", "wrong.yaml, line 2: scales."),
+        ("scales:\n  a: {like: [demo]}\n", "wrong.yaml, line 2: scales.a.like: expected a name of "),
+        ("scales:\n  a: {like: b, tasks: {}}\n  b: null\n", "wrong.yaml, line "),
+        ("scales:\n  2: {}\n  a: {like: nope}\n", "wrong.yaml, line 3: scales.a.like: expected another scale ("),
+        (
+            "scales:\n  a: {like: multi30k,\n    base: {d_ff: 2050}}\n  b: {like: a}\nscale: b\n",
+            "wrong.yaml, line 3: scales.b: en-de: base: d_ff: 2050 cannot be divided by 4",
+        ),
+        (
+            "scales: {a: {like: demo, tasks: {}}}\n",
+            "wrong.yaml, line 1: scales.a.tasks: expected a mapping of 1 or more",
+        ),
+        ("scales: {a: {like: demo, tasks: {x: TASK}}}\n", "wrong.yaml, line 1: scales.a: missing key 'label'"),
     ],
 )
 def test_a_wrong_scale_that_is_like_another_is_named(folder, text, line):
-    (folder / "wrong.yaml").write_text(text)
+    (folder / "wrong.yaml").write_text(text.replace("TASK", TASK))
     with pytest.raises(InputError, match=f"^{re.escape(line)}"):
         settings.read(["wrong.yaml"], [])
 

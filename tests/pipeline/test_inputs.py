@@ -14,6 +14,7 @@ from transformer.pipeline.inputs import Inputs, untracked
 from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
 from transformer.pipeline.scale import Pipeline
 from transformer.report import build
+from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
 
@@ -128,7 +129,13 @@ def test_beam_and_alpha_are_tried_where_the_scale_names_some():
     found = [TABLES["table5"].files(ask.at(scale))["tuning"] for scale in ("demo", "paper")]
     assert [[path.parts[-3:] for path in paths] for paths in found] == [[], [("base", n, "tuning.json") for n in "123"]]
     options = ask.analysis_options(wildcards(analysis="tuning"))
-    assert options[4:] == ["--beams", 1, 4, 20, "--alphas", 0.0, 0.3, 0.6, 0.9, 1.2]
+    tried = ["--beams", 1, 4, 20, "--alphas", 0.0, 0.3, 0.6, 0.9, 1.2]
+    assert options == ["--data", Path("results/paper/data/en-de"), *tried, "--sentences", 100_000]
+
+
+def test_an_analysis_without_its_settings_is_named():
+    with pytest.raises(InputError, match=r"^probes: tuning: missing key 'alphas' at scale demo$"):
+        asked().analysis_options(wildcards(scale="demo", analysis="tuning"))
 
 
 def test_every_run_of_a_table_is_trained_once():

@@ -52,7 +52,7 @@ def analyse(
             --output smoothing.json
 
     Args:
-        name: averaging, heads, lengths, smoothing or tuning
+        name: the analysis
         run: folder of a trained run
         source: the dev set, raw text
         target: its references, line by line

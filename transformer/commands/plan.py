@@ -198,7 +198,7 @@ def run_bytes(run: Experiment) -> int:
 
 def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:
     """Return the bytes of these tasks' plain corpora, each file once, without those already in the folder `there`."""
-    files = {file for task in tasks for file in pipeline.tasks[task].files()}
+    files = {file[1:] for task in tasks for file in pipeline.tasks[task].files()}
     absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
     return sum(_corpus_lines(pipeline.config, corpus) * _LINE_BYTES for corpus in absent)
 

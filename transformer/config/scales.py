@@ -130,10 +130,20 @@ class ScaleSettings:
     def parser_runs(self) -> list[RunName]:
         return [RunName(task, PARSER, seed) for task in self.parsing for seed in self.entry.parsing.seeds]
 
+    def table_2_runs(self) -> list[RunName]:
+        return self.runs(self.entry.tasks, TABLE_2)
+
+    def table_3_runs(self) -> list[RunName]:
+        """Return the rows of Table 3, which are trained on the first task only."""
+        return self.runs([self.first_task], self.config.experiments)
+
+    def table_5_runs(self) -> list[RunName]:
+        """Return the rows of Tables 3 and 5: the seed variance is estimated from all."""
+        return self.runs([self.first_task], [*self.config.experiments, *self.trained_claims])
+
     def all_runs(self) -> list[RunName]:
-        """Return all trainings, each once: rows of Tables 3 and 5 are trained on the first task only."""
-        rows = self.runs([self.first_task], [*self.config.experiments, *self.trained_claims])
-        return list(dict.fromkeys([*rows, *self.runs(self.entry.tasks, TABLE_2), *self.parser_runs()]))
+        """Return all trainings, each once."""
+        return list(dict.fromkeys([*self.table_5_runs(), *self.table_2_runs(), *self.parser_runs()]))
 
     @cached_property
     def trained_claims(self) -> list[str]:
@@ -221,7 +231,7 @@ class ScaleSettings:
 
     def sources(self, tasks: Iterable[str]) -> list[Source]:
         """Return the sources of the files of these tasks: of a corpus only the languages of a task."""
-        files = dict.fromkeys(file for task in tasks for file in self.tasks[task].files())
+        files = dict.fromkeys(file[1:] for task in tasks for file in self.tasks[task].files())
         found = (self.config.corpora[corpus].source_of(ending) for corpus, ending in files)
         return [source for source in found if source is not None]
 

@@ -5,7 +5,6 @@ The manual and the schema for editors come from them, too (manual.py).
 
 import re
 from collections.abc import Collection, Iterator
-from itertools import product
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -150,9 +149,10 @@ class Task(Keys):
         keys = ("dev", "test", "elsewhere")
         return {key: corpus for key in keys if (corpus := getattr(self, key, None)) is not None}
 
-    def files(self) -> list[tuple[str, str]]:
-        """Return corpus and ending of the files that the task learns from and is tested on."""
-        return list(product([*self.train, *self.tested_on().values()], dict.fromkeys(self.file_endings)))
+    def files(self) -> list[tuple[str, str, str]]:
+        """Return key, corpus and ending of the files that the task learns from and is tested on."""
+        corpora = [*(("train", name) for name in self.train), *self.tested_on().items()]
+        return [(key, name, ending) for key, name in corpora for ending in dict.fromkeys(self.file_endings)]
 
     def learned_from(self) -> list[str]:
         """Return the corpora of its training data."""
@@ -231,8 +231,8 @@ class ParsingTask(Task):
     silver: Annotated[Silver | None, described("Trees that no person made.")] = None
     parser: Annotated[ExperimentRow | None, described("Values that replace those of the scale's parser.")] = None
 
-    def files(self) -> list[tuple[str, str]]:
-        return [*super().files(), *((name, "en") for name in self.labelled)]
+    def files(self) -> list[tuple[str, str, str]]:
+        return [*super().files(), *(("silver.text", name, "en") for name in self.labelled)]
 
     def learned_from(self) -> list[str]:
         return [*self.train, *self.labelled]
@@ -299,7 +299,9 @@ class Scale(Keys):
     tasks: Annotated[dict[Name, TranslationTask], Meta(min_length=1), described("The translation tasks.")]
     like: Annotated[
         ScaleName | None,
-        described("Scale whose keys count where this one gives none; its data only if this one has no `tasks`."),
+        described(
+            "Scale from which missing keys are taken, one by one; its label and data only if this one has no `tasks`."
+        ),
     ] = None
     data_of_paper: Annotated[bool, described("Whether tables show the distance from the paper's scores.")] = False
     seeds_of: Annotated[dict[Name, Seeds] | None, described("The seeds of single experiments.")] = None
@@ -418,7 +420,8 @@ class Config(Keys):
         Literal["paper", "tensor2tensor"], described("The paper's settings, or those of its authors' code.")
     ]
     recipes: Annotated[
-        dict[Name, dict[str, Any]], described("What a recipe other than the paper's lays over all of this.")
+        dict[Name, dict[str, Any]],
+        described("What a recipe other than the paper's lays over all of this; checked if it is chosen."),
     ]
     base: Annotated[Base, described("The base model.")]
     experiments: Annotated[Rowsets, described("The rows of Table 3, as differences from `base`.")]

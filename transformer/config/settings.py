@@ -20,7 +20,7 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, find_line, hint, read_yaml, structured
 
 CONFIG = Path("config.yaml")  # of the project's folder
-_DATA = ("tasks", "parsing", "figures", "data_of_paper")  # keys of a scale that belong to its corpora
+_DATA = ("label", "tasks", "parsing", "figures", "data_of_paper")  # keys of a scale that belong to its corpora
 
 
 # ------------------------------------------------------------------ reading
@@ -100,7 +100,8 @@ def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any
             within = ("recipes", config.recipe)
             config = check(_laid_over(content, recipe))
     except (Misfit, RowFault) as fault:
-        places = fault.places if isinstance(fault, RowFault) else _with_likes(fault.place, content)
+        places = fault.places if isinstance(fault, RowFault) else [fault.place]
+        places = [each for place in places for each in _with_likes(place, content)]
         where = _where([(*within, *place) for place in places] if within else places, files, given)
         problem = f"{'.'.join([*within, ''])}{fault}".replace(f"{CONFIG}: ", "")
         raise InputError(f"{where}: {problem}") from None
@@ -122,11 +123,12 @@ def _where(places: list[Place], files: Iterable[str | Path], given: Mapping[str,
 
 def _with_likes(place: Place, content: dict) -> list[Place]:
     """Return a place and, in a scale that takes keys from others, the same place there."""
-    places = [place]
-    while place[:1] == ("scales",) and len(place) > 1:
-        scale = content["scales"].get(place[1])
-        place = ("scales", scale.get("like") if isinstance(scale, dict) else None, *place[2:])
-        if place in places:  # a circle
+    places, scales = [place], content.get("scales")
+    while place[:1] == ("scales",) and len(place) > 1 and isinstance(scales, dict):
+        scale = scales.get(place[1])
+        like = scale.get("like") if isinstance(scale, dict) else None
+        place = ("scales", like, *place[2:])
+        if not isinstance(like, str) or place in places:  # the end, or a circle
             break
         places.append(place)
     return places
@@ -169,11 +171,13 @@ def _with_scales(content: dict) -> dict:
         if not isinstance(scale, dict) or not isinstance(like := scale.get("like"), str):
             return scale
         if like not in scales or like in (name, *above):
-            names = [other for other in scales if other not in (name, *above)]
+            names = [str(other) for other in scales if other not in (name, *above)]
             raise Misfit(
                 CONFIG, ("scales", name, "like"), f"expected another scale ({', '.join(names)}), found '{like}'"
             )
         other = whole(like, (name, *above))
+        if not isinstance(other, dict):  # refused in its place
+            return scale
         if "tasks" in scale:
             other = {key: value for key, value in other.items() if key not in _DATA}
         return _laid_over(other, scale)
@@ -221,10 +225,11 @@ def _check_scale(scale: ScaleSettings) -> None:
 
 def _check_corpora(config: Config, task: TranslationTask | ParsingTask, where: Place) -> None:
     """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
-    for name, ending in task.files():
-        endings = _require_named(config.corpora, name, where, "corpora").endings()
+    for key, name, ending in task.files():
+        place = (*where, *key.split(".", 1))
+        endings = _require_named(config.corpora, name, place, "corpora").endings()
         if ending not in endings:
-            _refuse(where, f"corpus '{name}' has no '{ending}', only {', '.join(endings)}")
+            _refuse(place, f"corpus '{name}' has no '{ending}', only {', '.join(endings)}")
     learned = {name: _parts_of(config, config.corpora[name]) for name in task.learned_from()}
     if task.parses and task.silver and (path := task.silver.path):
         learned[path] = _parts_of(config, Corpus(treebank=Treebank(path=path)))
@@ -234,7 +239,9 @@ def _check_corpora(config: Config, task: TranslationTask | ParsingTask, where: P
             both = [(tested[key], parts[key]) for key in tested.keys() & parts.keys()]
             if any(max(one.start, two.start) < min(one.stop, two.stop) for one, two in both):
                 also = f", which shares sentences with '{other}'" if name != other else ""
-                _refuse((*where, split), f"expected a corpus that is not learned from, found '{name}'{also}")
+                _refuse(
+                    (*where, *split.split(".", 1)), f"expected a corpus that is not learned from, found '{name}'{also}"
+                )
 
 
 def _parts_of(config: Config, corpus: Corpus) -> dict[tuple, range]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 from msgspec import Meta
 
-from transformer.config.experiment import Section, described
+from transformer.config.experiment import described
 from transformer.layout import Data, Run
+from transformer.storage.reading import Section
 from transformer.storage.records import Amount, Checksum, Draws, Positive, RunRecord
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ Beams = Annotated[Numbers, described("Beam sizes, each of which translates the d
 RUN_KEYS = ["name", "experiment", "seed"]
 
 
-class RunSettings(Section):
+class RunSettings(Section, kw_only=True):
     """The settings of every analysis of a trained run: keys of `probes` in config.yaml, and options of `analyse`."""
 
-    sentences: Annotated[int, Meta(ge=10, le=1_000_000), described("Dev sentences that are measured, at most.")]
+    sentences: Annotated[
+        int, Meta(ge=10, le=1_000_000), described("Maximum number of dev sentences that are measured.")
+    ] = 100_000
 
 
 class OfRun(TypedDict):  # the file of every analysis; has "language", too

@@ -43,7 +43,7 @@ class Transformer(Seq2Seq):
         self.dropout = Dropout(config.P_drop)
         self.untied_target = None if config.tied else Embedding(config)
         self.untied_output = None if config.tied else nn.Parameter(torch.empty(config.output_rows, config.d_model))
-        # Not in the paper (config/experiment.py: PRESETS).
+        # Not in the paper (`recipes` in config.yaml).
         spaces = torch.empty(config.target_spaces, config.d_model)
         self.target_spaces = nn.Parameter(spaces) if config.target_spaces else None
         # As in the authors' code: embeddings from N(0, 1 / d_model), matrices Glorot uniform, biases 0.

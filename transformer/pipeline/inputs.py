@@ -186,8 +186,8 @@ class Inputs:
         return to_builtins(self.at(wildcards.scale).experiment(run))
 
     def identity(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the settings on which a training's result depends: all but `running`."""
-        return {key: part for key, part in self.experiment(wildcards).items() if key != "running"}
+        """Return the settings on which a training's result depends."""
+        return {key: part for key, part in self.experiment(wildcards).items() if key not in ("label", "running")}
 
     def initial_weights(self, wildcards: _Wildcards) -> list[str]:
         """Return the weights that a training begins with, if any: a file, which may be another run's."""

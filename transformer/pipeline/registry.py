@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from transformer.config.scales import TABLE_2, WHY, RunName, set_keys
+from transformer.config.scales import WHY, RunName, set_keys
 from transformer.evaluation.analyses import ANALYSES
 from transformer.layout import RESOURCES, Run
 from transformer.pipeline.scale import Pipeline
+from transformer.storage.files import InputError
 
 Files = dict[str, Path | list[Path]]
 
@@ -65,20 +66,6 @@ def _layer_times(pipeline: Pipeline) -> Files:
     return {"measured": pipeline.fixed(pipeline.files.layers)}
 
 
-def _runs_of_table_2(pipeline: Pipeline) -> list[RunName]:
-    return pipeline.runs(pipeline.entry.tasks, TABLE_2)
-
-
-def _runs_of_table_3(pipeline: Pipeline) -> list[RunName]:
-    return pipeline.runs([pipeline.first_task], pipeline.config.experiments)
-
-
-def _runs_of_table_5(pipeline: Pipeline) -> list[RunName]:
-    """Return all rows of Table 3, too: the chance in training is estimated from all."""
-    rows = [*pipeline.config.experiments, *pipeline.trained_claims]
-    return pipeline.runs([pipeline.first_task], rows)
-
-
 def _table_4_files(pipeline: Pipeline) -> Files:
     runs = pipeline.parser_runs()
     second = [run for run in runs if pipeline.parsing[run.task].elsewhere]
@@ -105,7 +92,7 @@ def _no_treebank(pipeline: Pipeline) -> str | None:
 
 
 def _stated_runs(pipeline: Pipeline) -> list[RunName]:
-    return _runs_of_table_2(pipeline) + ([] if _no_treebank(pipeline) else pipeline.parser_runs())
+    return pipeline.table_2_runs() + ([] if _no_treebank(pipeline) else pipeline.parser_runs())
 
 
 def _training_files(pipeline: Pipeline) -> Files:
@@ -115,16 +102,24 @@ def _training_files(pipeline: Pipeline) -> Files:
     return {"run": pipeline.of_runs(runs, lambda run: run.record), "data": present}
 
 
-def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any] | None:
-    """Return the settings of an analysis at this scale; None if it lacks one, so that the analysis is left out."""
-    fields, given = msgspec.structs.fields(ANALYSES[analysis].Settings), set_keys(pipeline.section("probes"))
-    known = {field.name: given[field.name] for field in fields if field.name in given}
-    return known if all(field.name in known for field in fields if field.required) else None
+def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any]:
+    """Return the settings of an analysis at this scale. Raises InputError if one is missing."""
+    if missing := _missing_settings(pipeline, analysis):
+        raise InputError(f"probes: {analysis}: missing key {missing[0]!r} at scale {pipeline.name}")
+    given = set_keys(pipeline.section("probes"))
+    return {key: given[key] for key in ANALYSES[analysis].Settings.__struct_fields__ if key in given}
+
+
+def _missing_settings(pipeline: Pipeline, analysis: str) -> list[str]:
+    """Return the keys of `probes` without which an analysis is left out."""
+    given = set_keys(pipeline.section("probes"))
+    fields = msgspec.structs.fields(ANALYSES[analysis].Settings)
+    return [field.name for field in fields if field.required and field.name not in given]
 
 
 def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
-    experiments = ANALYSES[analysis].experiments if settings_of(pipeline, analysis) else ()
-    return [run for run in _runs_of_table_5(pipeline) if run.experiment in experiments]
+    experiments = () if _missing_settings(pipeline, analysis) else ANALYSES[analysis].experiments
+    return [run for run in pipeline.table_5_runs() if run.experiment in experiments]
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
@@ -163,7 +158,7 @@ TABLES = {  # in the page's order
     "table2": _Entry(
         "Table 2: translation",
         paper="table2",
-        runs=_runs_of_table_2,
+        runs=Pipeline.table_2_runs,
         scores="test",
         texts=("label", "data_of_paper"),
         own_files=lambda pipeline: {"settings": pipeline.paper("table3"), "stated": pipeline.paper("training")},
@@ -171,12 +166,12 @@ TABLES = {  # in the page's order
     "table3": _Entry(
         "Table 3: variations on the model",
         paper="table3",
-        runs=_runs_of_table_3,
+        runs=Pipeline.table_3_runs,
         scores="dev.last",
         tested=True,
         texts=("label", "dev_label", "data_of_paper"),
         own_params=lambda pipeline: {
-            "values": pipeline.values(dict.fromkeys(run.experiment for run in _runs_of_table_3(pipeline)))
+            "values": pipeline.values(dict.fromkeys(run.experiment for run in pipeline.table_3_runs()))
         },
     ),
     "table4": _Entry(
@@ -192,7 +187,7 @@ TABLES = {  # in the page's order
     "table5": _Entry(
         "Table 5: the paper's claims about its design",
         paper="table5",
-        runs=_runs_of_table_5,
+        runs=Pipeline.table_5_runs,
         scores="dev.last",
         tested=True,
         texts=("label", "dev_label"),
@@ -278,7 +273,7 @@ FIGURES = {  # in the page's order
     "differences": _Entry(
         "Table 3: the differences from base",
         paper="table3",
-        runs=_runs_of_table_3,
+        runs=Pipeline.table_3_runs,
         scores="dev.last",
         tested=True,
     ),
@@ -298,7 +293,7 @@ FIGURES = {  # in the page's order
         "Learning rate",
         own_files=lambda pipeline: {
             "experiment": pipeline.of_runs(
-                dict.fromkeys(pipeline.base(run.experiment) for run in _runs_of_table_2(pipeline)),
+                dict.fromkeys(pipeline.base(run.experiment) for run in pipeline.table_2_runs()),
                 lambda run: run.experiment,
             )
         },
@@ -310,10 +305,10 @@ FIGURES = {  # in the page's order
         own_files=lambda pipeline: {"metrics": pipeline.of_runs(_runs_of_curves(pipeline), lambda run: run.metrics)},
     ),
     "bleu_parameters": _Entry(
-        "BLEU and parameters", paper="table3", runs=_runs_of_table_3, scores="dev.last", texts=("dev_label",)
+        "BLEU and parameters", paper="table3", runs=Pipeline.table_3_runs, scores="dev.last", texts=("dev_label",)
     ),
     "bleu_flops": _Entry(
-        "BLEU and the cost of training", paper="table2", runs=_runs_of_table_2, scores="test", texts=("label",)
+        "BLEU and the cost of training", paper="table2", runs=Pipeline.table_2_runs, scores="test", texts=("label",)
     ),
     "timing": _Entry("Time of a layer", own_files=_layer_times),
     "head_importance": _Entry(

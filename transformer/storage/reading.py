@@ -177,13 +177,13 @@ def in_words(schema: dict[str, Any]) -> str:
     if kind in ("integer", "number"):
         bounds = "".join(f" {word} {schema[key]:,}" for key, word in _BOUNDS.items() if key in schema)
         return f"a {'whole ' * (kind == 'integer')}number{bounds}"
-    least, most = schema.get("minItems"), schema.get("maxItems")
+    least, most = schema.get("minItems", schema.get("minProperties")), schema.get("maxItems")
     count = f" of {least}" if least and least == most else f" of {least} or more" if least else ""
     return _KINDS.get(kind, "another value") + count
 
 
 def hint(found: Any, names: Iterable[Any]) -> str:
     """Return the name that is nearest to one that is not there, as the end of a message; or nothing."""
-    names = [str(name) for name in names]
-    near = [name for name in names if name == _REPLACED.get(found)] or difflib.get_close_matches(str(found), names, 1)
+    found, names = str(found), [str(name) for name in names]
+    near = [name for name in names if name == _REPLACED.get(found)] or difflib.get_close_matches(found, names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
