@@ -3,6 +3,7 @@
 It cannot show the attention kernels' numbers, copies and events, NCCL, time, or the memory that is really used.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.tools import needs, once
+from filelock import FileLock
+from support.tools import needs
 
 TORCH = Path(torch.__file__).parent
 HERE = Path(__file__).parent
+SOURCE = HERE / "pretend.cpp"
 
 pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch's build for CUDA has a CUDA of its own")
 
@@ -22,19 +25,23 @@ pytestmark = pytest.mark.skipif(torch.version.cuda is not None, reason="PyTorch'
 @pytest.fixture(scope="session")
 def library(tmp_path_factory) -> Path:
     """Return pretend.cpp, compiled once for all processes of the tests."""
-    command = [needs("g++", "apt-get install g++"), "-shared", "-fPIC", "-std=c++20", f"-I{TORCH / 'include'}"]
-    command += [HERE / "pretend.cpp", f"-L{TORCH / 'lib'}", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{TORCH / 'lib'}", "-o"]
+    compiler = needs("g++", "apt-get install g++")
+    source = SOURCE.read_bytes() + f"{torch.__version__} {TORCH}".encode()
+    path = tmp_path_factory.getbasetemp().parent / f"pretend-{hashlib.sha256(source).hexdigest()[:16]}.so"
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            build = Path(f"{path}.new")
+            options = ["-shared", "-fPIC", "-std=c++20", f"-I{TORCH / 'include'}", str(SOURCE)]
+            options += [f"-L{TORCH / 'lib'}", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{TORCH / 'lib'}", "-o", str(build)]
+            subprocess.run([compiler, *options], check=True)
+            build.rename(path)
+    return path
 
-    def build(folder: Path) -> None:
-        subprocess.run([*command, folder / "pretend.so"], check=True)
 
-    return once(tmp_path_factory, "pretend", build) / "pretend.so"
-
-
-def trace(library: Path, model: str) -> dict:
+def trace(library: Path, part: str, model: str) -> dict:
     """Return what trace.py prints."""
     environment = os.environ | {"PRETEND": str(library), "PYTHONPATH": str(HERE.parents[1])}
-    command = [sys.executable, HERE / "trace.py", model]
+    command = [sys.executable, HERE / "trace.py", part, model]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr[-3000:]
     return json.loads(process.stdout)
@@ -49,7 +56,18 @@ def trace(library: Path, model: str) -> dict:
 )
 def test_a_step_that_is_not_compiled(library, model, parameters, most):
     """It waits for nothing, or trace.py would fail. The bound is what was counted: fewer operators are better."""
-    result = trace(library, model)
+    result = trace(library, "step", model)
     assert result["views"]
     assert result["parameters"] == parameters
     assert 500 < result["operators"] <= most
+
+
+@pytest.mark.slow
+def test_one_graph_serves_all_batches(library):
+    """Of sentences of any length, and of any number of them; what was compiled for one is compiled for none again."""
+    result = trace(library, "compiled", "base")
+    assert result["longest"][0] < 128 < result["longest"][-1]
+    assert len(set(result["pairs"])) == 3
+    assert (result["backward"], result["breaks"]) == (1, 0)
+    assert result["attention"] == ["torch.bfloat16"]
+    assert result["views"]

@@ -117,10 +117,18 @@ def test_arguments_and_exit_code_are_the_commands(start):
     assert ended(start("here", 1, "sh", "-c", script, "sh", "a b", "", "*")) == (7, "a b||*|", "")
 
 
-@pytest.mark.parametrize("make", [lambda place: place.symlink_to(place.parent), Path.touch], ids=["a link", "a file"])
-def test_the_folder_of_locks_is_ones_own(start, tmp_path, make):
+@pytest.mark.parametrize("kind", ["another's", "a link", "a file"])
+def test_the_folder_of_locks_is_ones_own(start, tmp_path, kind):
     place = tmp_path / f"gpus-{os.getuid()}-here"
-    make(place)
+    if kind == "another's":
+        if os.getuid():
+            pytest.skip("only root can make a folder of another user")
+        place.mkdir(mode=0o777)
+        os.chown(place, 12345, 12345)
+    elif kind == "a link":
+        place.symlink_to(tmp_path)
+    else:
+        place.touch()
     code, _, err = ended(start("here", 1, *SHOW))
     assert code == 1
     assert err.startswith("gpus: ")
