@@ -68,7 +68,7 @@ def write_download(mirror: Path, name: str, members: dict[str, bytes]) -> dict:
 
 def corpora() -> dict[str, dict]:
     """Return the corpora that the scale has from archives, in its order."""
-    names = [name for task in PAPER.entry.tasks.values() for name, _ in task.files()]
+    names = [name for task in PAPER.entry.tasks.values() for _, name, _ in task.files()]
     return {name: CONFIG["corpora"][name] for name in dict.fromkeys(names)}
 
 
