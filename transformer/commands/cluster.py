@@ -38,7 +38,7 @@ ok, error = partial(Finding, "ok"), partial(Finding, "error")
 
 
 class _Job(NamedTuple):
-    """What a rule's job asks for; numbers are of each node, and 0 if they are not known."""
+    """The request of a rule's job; numbers are for each node, and 0 if they are not known."""
 
     partition: str  # "" is the default one
     account: str

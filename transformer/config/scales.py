@@ -25,13 +25,8 @@ from transformer.storage.reading import Misfit, Place, structured
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-_OF_TASK = (
-    "decapitalize",
-    "lowercase",
-    "max_words",
-    "max_ratio",
-    "tokenizer",
-)  # what a task may say of its preparation
+# Keys of the preparation that a task may have.
+_OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # by these keys of a scale
 _THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
 SectionKind = TypeVar("SectionKind", bound=Struct)
@@ -212,7 +207,7 @@ class ScaleSettings:
         return {"embedding_rows": task.embedding_rows, "output_rows": task.embedding_rows}
 
     def _about(self, run: RunName) -> dict[str, Any]:
-        """Return what an Experiment says besides its model and its training."""
+        """Return the fields of an Experiment other than its model and its training."""
         task, running = self.tasks[run.task], self.section("running")
         if task.parses:  # whose output BLEU does not measure
             running = structs.replace(running, bleu_sentences=0)

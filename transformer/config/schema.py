@@ -140,7 +140,7 @@ class Report(Keys):
 
 
 class Task(Keys):
-    """What translation and parsing tasks have in common. A subclass `parses` or translates."""
+    """The common part of translation and parsing tasks. A subclass `parses` or translates."""
 
     parses: ClassVar[bool]
 

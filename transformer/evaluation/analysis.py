@@ -85,10 +85,10 @@ class Analysis:
         return []
 
     def measure(self, run: EvaluatedRun, settings: Any) -> dict[str, Any]:
-        """Return what `Result` adds to OfRun."""
+        """Return the keys that `Result` adds to OfRun, with their values."""
 
     def compare(self, row: str, files: DataFrame) -> list[Pair]:
-        """Return what a row of the table compares."""
+        """Return the pairs of systems that a row of the table compares."""
 
     def grid(self, files: DataFrame) -> GridRows:
         """Lay out all that was measured, for the notes."""

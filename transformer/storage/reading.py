@@ -157,7 +157,7 @@ def _closest(error: "ValidationError") -> "ValidationError | None":
 
 
 def _explained(error: "ValidationError") -> str:
-    """Return what is expected and found at the place of an error."""
+    """Return the expected and the found value at the place of an error, in words."""
     found, schema = error.instance, error.schema
     if error.validator == "required":
         return f"missing key {next(key for key in schema['required'] if key not in found)!r}"
