@@ -76,9 +76,8 @@ def score(
         if not chosen:
             raise InputError(f"{path}: expected references of the whole, found none")
         if None in chosen:
-            raise InputError(
-                f"{path}, line {chosen.index(None) + 1}: expected a line of {ref}, each as often as there, found another"
-            )
+            line = chosen.index(None) + 1
+            raise InputError(f"{path}, line {line}: expected a line of {ref}, each as often as there, found another")
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))
     for name, path, side, digest in zip(("hyp", "ref"), (hyp, ref), sides, digests, strict=True):
         content |= {name: path, f"{name}_sha256": digest.hexdigest(), f"{name}_marks": marks(side)}
