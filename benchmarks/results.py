@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from msgspec import UNSET
 from msgspec.structs import fields
 from tabulate import tabulate
 
@@ -35,7 +36,7 @@ def require(package: str) -> None:
 
 def require_paper(peer: str, config: Model) -> None:
     """Raise LeftOut if a model is not the paper's, the only one that toolkits have."""
-    options = [field for field in fields(Model) if not field.required]  # their defaults are the paper's
+    options = [field for field in fields(Model) if not (field.required or field.default is UNSET)]  # the paper's values
     own = [field.name for field in options if getattr(config, field.name) != field.default]
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
         own.append("d_k or d_v")

@@ -111,7 +111,7 @@ def test_what_changes_a_training_changes_its_digest_and_nothing_else_does(experi
     sections = {(key,): value for key, value in whole.items() if isinstance(value, dict)} | {(): whole}
     for path, section in sections.items():
         for key, value in section.items():
-            if not isinstance(value, dict):
+            if not isinstance(value, dict) and key != "architecture":  # whose sizes are others
                 save(experiment, file)
                 edit(file, path, {key: other(key, value)})
                 same = load(file).digest("data") == experiment.digest("data")

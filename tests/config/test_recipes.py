@@ -86,7 +86,8 @@ def test_data_of_the_recipes():
 def test_a_recipe_can_be_trained_at_each_scale(scale):
     settings_of_scale = ScaleSettings(settings.read([], ["recipe=tensor2tensor"]), scale)
     runs = list(map(settings_of_scale.experiment, settings_of_scale.all_runs()))
-    assert {(run.fidelity, run.model.sinusoids) for run in runs} == {("tensor2tensor", "concatenated")}
+    assert {run.fidelity for run in runs} == {"tensor2tensor"}
+    assert {run.model.sinusoids for run in runs if run.model.architecture == "transformer"} == {"concatenated"}
 
 
 @pytest.mark.parametrize(

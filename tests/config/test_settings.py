@@ -131,7 +131,7 @@ NAMES = [
     ),
     ({f"{BOTH}/silver": MADE | {"parser": "both"}}, f"{BOTH}.silver.parser: expected one of ... (alone), found 'both'"),
     ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: 'en-cs' is a task of scale mine already"),
-    ({"claims/big": {"N": 2}}, "claims: expected a name that is none of the experiments, found 'big'"),
+    ({"claims/big": {"N": 2}}, "claims: expected a name that no other row has, found 'big'"),
     ({"claims/untied/positions": "words"}, "scales.demo: en-de: untied: tied: expected true ..., found false"),
     (
         {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},

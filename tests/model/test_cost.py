@@ -12,9 +12,15 @@ from transformer.model.packed import Packed
 from transformer.model.transformer import Transformer
 from transformer.training.loss import smoothed_cross_entropy
 
-CODE = {"sinusoids": "interleaved", "target_spaces": 0}
-BASE = Model(6, 512, 2048, 8, 64, 64, 0.1, 0.0, "sinusoid", 40960, 40960, **CODE)
-SMALL = Model(3, 20, 28, 2, 7, 11, 0.1, 0.0, "sinusoid", 41, 37, **CODE)
+
+def sizes(N, d_model, d_ff, h, d_k, d_v, embedding_rows, output_rows) -> Model:
+    own = {"P_drop": 0.1, "P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved"}
+    rows = {"embedding_rows": embedding_rows, "output_rows": output_rows}
+    return Model(N=N, d_model=d_model, d_ff=d_ff, h=h, d_k=d_k, d_v=d_v, target_spaces=0, **own, **rows)
+
+
+BASE = sizes(6, 512, 2048, 8, 64, 64, 40960, 40960)
+SMALL = sizes(3, 20, 28, 2, 7, 11, 41, 37)
 
 
 def parameters(**changes) -> int:

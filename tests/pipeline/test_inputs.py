@@ -141,7 +141,7 @@ def test_an_analysis_without_its_settings_is_named():
 def test_every_run_of_a_table_is_trained_once():
     pipeline = Pipeline(settings.read([], ["scale=multi30k"]))
     runs = pipeline.all_runs()
-    assert len(runs) == len(set(runs)) == 40
+    assert len(runs) == len(set(runs)) == 46
     assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
 
 
@@ -155,8 +155,19 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     run.scores("test").touch()
     files, params = TABLES["table2"].files(pipeline), TABLES["table2"].params(pipeline)
     assert files["score"] == [run.scores("test")]
-    assert params["expected"] == [*(f"en-de/base/{n}" for n in (1, 2, 3)), "en-de/big/1", "en-fr/base/1", "en-fr/big/1"]
+    german = ["base/1", "base/2", "base/3", "big/1", "lstm/1", "conv/1"]
+    french = ["base/1", "big/1", "lstm/1", "conv/1"]
+    assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
     assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
+
+
+def test_what_only_a_transformer_has_is_left_out_where_base_is_none():
+    demo = "base: {architecture: lstm, N: 4, steps: 300, checkpoint_every: 20}, rows: [base, conv], parsing: null"
+    less = Pipeline(settings.read([], [f"scales={{demo: {{{demo}}}}}"]))
+    shown = {"figure1", "figure2", "figure3", "figure4", "figure5", "positions", "head_importance"}
+    assert set(FIGURES) - set(made(less, FIGURES)) == shown
+    assert obstacles(less)["Attention viewer"] == "it shows a Transformer, and the base model is 'lstm'"
+    assert TABLES["table5"].files(less)["heads"] == []
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ ROWS = 37  # of the embedding: more than the toy vocabulary has subwords
 PREPARATION = settings.Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
 DECODING = settings.Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
 
+TABLE_2 = {"lstm": {"architecture": "lstm"}, "conv": {"architecture": "conv", "k": 3}}  # its other architectures
 TABLE_5 = {  # the forms that Table 5 gives the model
     "pre-norm": {"norm": "pre"},
     "no residual": {"residual": False},
@@ -61,7 +62,10 @@ def model_config(**changes) -> settings.Model:
     sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11}
     sizes |= {"embedding_rows": rows, "output_rows": rows, "P_drop": 0.1, "P_drop_attention": 0.0}
     options = {"positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
-    return settings.Model(**sizes | options | changes)
+    values = sizes | options | changes
+    if values.get("architecture", "transformer") != "transformer":
+        values = {key: value for key, value in values.items() if key not in settings.PARTS["transformer"]}
+    return settings.Model(**values)
 
 
 def random_model(seed: int, **changes) -> Transformer:

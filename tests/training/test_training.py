@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support.toy import CPU, ROWS, TEXT, copy_text, interrupt, make_experiment, metrics, start, train
+from support.toy import CPU, ROWS, TABLE_2, TEXT, copy_text, interrupt, make_experiment, metrics, start, train
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from transformer.config.experiment import PAD
@@ -38,29 +38,35 @@ def saved(folder):
     return files
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
+def left_alone(folder, model=None):
     """Train a run that is left alone, 8 steps; an epoch has 5 batches."""
-    folder = tmp_path_factory.mktemp("uninterrupted")
     assert len(plan_batches(1, 0, TEXT.lengths, (60, 60))) == 5
-    train(start(folder, make_experiment()))
+    train(start(folder, make_experiment(model=model)))
     assert sorted(path.name for path in (folder / "state").iterdir()) == [f"{step:08}.safetensors" for step in (6, 8)]
     return folder
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, uninterrupted):
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    return left_alone(tmp_path_factory.mktemp("uninterrupted"))
+
+
+@pytest.mark.parametrize("model", [{}, *TABLE_2.values()], ids=["transformer", *TABLE_2])
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, model):
     """Killed after a state was saved and between two (each 2 steps), within an epoch, at its end, and within a line."""
+    folder, experiment = tmp_path / "resumed", make_experiment(model=model)
     for step in (1, 3, 4, 4, 5, 7):
-        interrupt(start(tmp_path, make_experiment()), step)
-        with open(tmp_path / "metrics.jsonl", "a") as file:
+        interrupt(start(folder, experiment), step)
+        with open(folder / "metrics.jsonl", "a") as file:
             file.write('{"step": 6, "ep')
-    train(start(tmp_path, make_experiment()))
-    files, expected = saved(tmp_path), saved(uninterrupted)
+    train(start(folder, experiment))
+    uninterrupted = left_alone(tmp_path / "alone", model)
+    files, expected = saved(folder), saved(uninterrupted)
     assert files.keys() == expected.keys()
     for name, (tensors, header) in expected.items():
         assert files[name][1] == header, name
         torch.testing.assert_close(files[name][0], tensors, rtol=0, atol=0)
-    assert metrics(tmp_path) == metrics(uninterrupted)
+    assert metrics(folder) == metrics(uninterrupted)
 
 
 def other_experiment(path):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from transformer.layout import Run
 from transformer.storage.checksums import read_trained, require_sums
@@ -41,6 +41,17 @@ RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # by `recip
 RECIPE_OF = {fidelity: recipe for recipe, fidelity in RECIPES.items()}
 
 
+# What only one architecture has: sizes without a default are needed there, and no other architecture may have them.
+PARTS = {
+    "transformer": (
+        *("d_ff", "h", "d_k", "d_v", "P_drop_attention", "positions", "sinusoids", "target_spaces"),
+        *("norm", "residual", "scaled", "attention", "tied", "P_drop_relu"),
+    ),
+    "lstm": (),
+    "conv": ("k",),
+}
+
+
 def described(text: str) -> Meta:
     return Meta(description=text)
 
@@ -54,31 +65,47 @@ def contradiction(row: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-class Model(Section):
-    """The model (§3 and Table 3), in the paper's symbols."""
+class Model(Section, kw_only=True):
+    """The model (§3 and Table 3), in the paper's symbols; two other architectures stand beside the Transformer."""
 
+    architecture: Annotated[
+        Literal["transformer", "lstm", "conv"],
+        described("The paper's model, or one that it is compared with: GNMT (`lstm`) or ConvS2S (`conv`)."),
+    ] = "transformer"
     N: Annotated[Small, described("Layers in the encoder, and in the decoder (§3.1).")]
     d_model: Annotated[Width, described("Width of embeddings and of every sub-layer's output (§3.1).")]
-    d_ff: Annotated[Width, described("Inner width of the feed-forward networks (§3.3).")]
-    h: Annotated[Small, described("Attention heads (§3.2.2).")]
-    d_k: Annotated[Width, described("Width of a query and of a key, per head (§3.2.2).")]
-    d_v: Annotated[Width, described("Width of a value, per head (§3.2.2).")]
+    d_ff: Annotated[Width, described("Inner width of the feed-forward networks (§3.3).")] | UnsetType = UNSET
+    h: Annotated[Small, described("Attention heads (§3.2.2).")] | UnsetType = UNSET
+    d_k: Annotated[Width, described("Width of a query and of a key, per head (§3.2.2).")] | UnsetType = UNSET
+    d_v: Annotated[Width, described("Width of a value, per head (§3.2.2).")] | UnsetType = UNSET
+    k: Annotated[Small, described("Width of a convolution's kernel (§4); `conv` only.")] | UnsetType = UNSET
     P_drop: Annotated[_Probability, described("Dropout on sub-layer outputs and on the embedding sums (§5.4).")]
-    P_drop_attention: Annotated[_Probability, described("Dropout on attention weights, named in §6.3.")]
-    positions: Annotated[
-        Literal["sinusoid", "learned", "words", "none"],
-        described("Encoding of positions (§3.5, Table 3 row E); `words` counts words, too."),
-    ]
+    P_drop_attention: Annotated[_Probability, described("Dropout on attention weights, named in §6.3.")] | UnsetType = (
+        UNSET
+    )
+    positions: (
+        Annotated[
+            Literal["sinusoid", "learned", "words", "none"],
+            described("Encoding of positions (§3.5, Table 3 row E); `words` counts words, too."),
+        ]
+        | UnsetType
+    ) = UNSET
     embedding_rows: Rows
     output_rows: Rows  # the first rows of the embedding, which the softmax covers: all, but for the parser
-    sinusoids: Annotated[
-        Literal["interleaved", "concatenated"],
-        described("Sine and cosine in turn, as §3.5 has them, or all sines, then all cosines."),
-    ]
-    target_spaces: Annotated[
-        Literal[0, 32],
-        described("Rows of a learned table, one of which is added to the encoder's input; not in the paper."),
-    ]
+    sinusoids: (
+        Annotated[
+            Literal["interleaved", "concatenated"],
+            described("Sine and cosine in turn, as §3.5 has them, or all sines, then all cosines."),
+        ]
+        | UnsetType
+    ) = UNSET
+    target_spaces: (
+        Annotated[
+            Literal[0, 32],
+            described("Rows of a learned table, one of which is added to the encoder's input; not in the paper."),
+        ]
+        | UnsetType
+    ) = UNSET
     # What Table 5 changes. The defaults are the paper's values.
     norm: Annotated[Literal["post", "pre"], described("LayerNorm after a sub-layer's sum (§3.1), or before it.")] = (
         "post"
@@ -91,6 +118,14 @@ class Model(Section):
     P_drop_relu: Annotated[_Probability, described("Dropout within the feed-forward networks, not in the paper.")] = 0.0
 
     def faults(self) -> Iterator[tuple[str, str]]:
+        fields = {field.name: field for field in msgspec.structs.fields(self)}
+        for architecture, keys in PARTS.items():
+            for key in keys:
+                value, own = getattr(self, key), architecture == self.architecture
+                if own and value is UNSET:
+                    yield key, f"missing, though the architecture is {self.architecture!r}"
+                if not own and value != fields[key].default:
+                    yield key, f"expected none with architecture {self.architecture!r}, found {value!r}"
         if fault := contradiction(msgspec.structs.asdict(self)):
             yield fault
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import UNSET, Struct, structs, to_builtins
 
 from transformer.config.experiment import (
+    PARTS,
     RECIPES,
     Decoding,
     Experiment,
@@ -23,7 +24,7 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, structured
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
-TABLE_2 = ("base", "big")  # the experiments that are its rows; Table 3's are all
+TABLE_2 = ("base", "big")  # the experiments that are its rows, beside all baselines; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
 # Keys of the preparation that a task may have.
 _OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
@@ -109,8 +110,8 @@ class ScaleSettings:
 
     @property
     def experiments(self) -> dict[str, Struct]:
-        """Return the rows of Tables 3 and 5, by name."""
-        return self.config.experiments | self.config.claims
+        """Return the rows of Tables 2, 3 and 5, by name."""
+        return self.config.experiments | self.config.baselines | self.config.claims
 
     def runs(self, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
         """Return a run of each task and experiment with each of the experiment's seeds, if it is a row of the scale."""
@@ -126,7 +127,7 @@ class ScaleSettings:
         return [RunName(task, PARSER, seed) for task in self.parsing for seed in self.entry.parsing.seeds]
 
     def table_2_runs(self) -> list[RunName]:
-        return self.runs(self.entry.tasks, TABLE_2)
+        return self.runs(self.entry.tasks, [*TABLE_2, *self.config.baselines])
 
     def table_3_runs(self) -> list[RunName]:
         """Return the rows of Table 3, which are trained on the first task only."""
@@ -161,10 +162,10 @@ class ScaleSettings:
         Raises RowFault naming the key.
         """
         rows = self._rows(run)
-        values = {key: value for row in rows.values() for key, value in set_keys(row).items()}
+        values = _merged(map(set_keys, rows.values()))
         for divisor, keys in _DIVIDED.items():
             by = getattr(self.entry, divisor)
-            for key in keys:
+            for key in values.keys() & keys:
                 if values[key] % by:
                     problem = f"{values[key]} cannot be divided by {by}; give another, or leave it out of `rows`"
                     raise RowFault(f"{run.task}: {run.experiment}: {key}: {problem}", _sources(rows, key))
@@ -189,6 +190,7 @@ class ScaleSettings:
             return rows | ({(*scale, "parsing", "tasks", run.task, "parser"): own} if own else {})
         tables = {
             ("experiments",): config.experiments,
+            ("baselines",): config.baselines,
             ("claims",): config.claims,
             (*scale, "experiments"): entry.experiments,
             (*scale, "tasks", run.task, "experiments"): entry.tasks[run.task].experiments or {},
@@ -241,6 +243,16 @@ class ScaleSettings:
         """Return the folder of the Penn Treebank if Table 4 needs it and lacks it; `all` leaves out that table then."""
         banks = [source.path for source in self.sources(self.parsing) if getattr(source, "sections", None)]
         return next((path for path in banks if not Path(path).exists()), None)
+
+
+def _merged(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Lay rows over each other. A row that changes the architecture takes over nothing that only the former one has."""
+    values: dict[str, Any] = {}
+    for row in rows:
+        if row.get("architecture", former := values.get("architecture", "transformer")) != former:
+            values = {key: value for key, value in values.items() if key not in PARTS[former]}
+        values |= row
+    return values
 
 
 def _sources(rows: dict[Place, Struct], key: str) -> list[Place]:

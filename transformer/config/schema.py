@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from transformer.config.experiment import (
+    PARTS,
     POSITIONS,
     Decoding,
     FilePath,
@@ -75,7 +76,7 @@ def _options(name: str, about: str, *kinds: type[Section], without: Collection[s
     """Return a section with the keys of others. Each may be left out; if `needed`, only those with a default."""
     fields = []
     for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
-        must = needed and field.required
+        must = needed and (field.required or (field.default is UNSET and field.name in PARTS["transformer"]))
         fields.append((field.name, field.type) if must else (field.name, field.type | UnsetType, UNSET))
     return msgspec.defstruct(name, fields, bases=(Keys,), namespace={"__doc__": about}, kw_only=True)
 
@@ -305,7 +306,7 @@ class Scale(Keys):
     ] = None
     data_of_paper: Annotated[bool, described("Whether tables show the distance from the paper's scores.")] = False
     seeds_of: Annotated[dict[Name, Seeds] | None, described("The seeds of single experiments.")] = None
-    rows: Annotated[Names | None, described("The experiments and claims that are trained; all if not given.")] = None
+    rows: Annotated[Names | None, described("Rows of Tables 2, 3 and 5 that are trained; all if not given.")] = None
     decoding: Annotated[OwnDecoding | None, described("Values that replace those of `decoding`.")] = None
     preparation: Annotated[OwnPreparation | None, described("Values that replace those of `preparation`.")] = None
     running: Annotated[OwnRunning | None, described("Values that replace those of `running`.")] = None
@@ -425,6 +426,7 @@ class Config(Keys):
     ]
     base: Annotated[Base, described("The base model.")]
     experiments: Annotated[Rowsets, described("The rows of Table 3, as differences from `base`.")]
+    baselines: Annotated[Rowsets, described("Rows of Table 2 of other architectures, as differences from `base`.")]
     claims: Annotated[Rowsets, described("The trained rows of Table 5, as differences from `base`.")]
     optimizer: Annotated[Optimizer, described("Adam (§5.3).")]
     table1: Annotated[Table1, described("Sizes of Table 1's layers (§4).")]

@@ -148,8 +148,9 @@ def check(content: dict) -> Config:
     for experiment in (*TABLE_2, *WHY):
         if experiment not in config.experiments:
             _refuse(("experiments",), f"expected '{experiment}', which a table compares, found none")
-    for claim in config.claims.keys() & config.experiments.keys():
-        _refuse(("claims",), f"expected a name that is none of the experiments, found '{claim}'")
+    for kind, others in (("claims", config.experiments), ("baselines", config.experiments | config.claims)):
+        for name in getattr(config, kind).keys() & others.keys():
+            _refuse((kind,), f"expected a name that no other row has, found '{name}'")
     for name, corpus in config.corpora.items():
         for key, source in corpus.sources().items():
             if source.download:
@@ -206,7 +207,7 @@ def _check_scale(scale: ScaleSettings) -> None:
     of_tasks = {(*place, "tasks", name): task for name, task in entry.tasks.items()}
     for (where, each), key in product({place: entry, **of_tasks}.items(), ("experiments", "seeds_of", "rows")):
         for experiment in getattr(each, key, None) or ():
-            _require_named(scale.experiments, experiment, (*where, key), "experiments and claims")
+            _require_named(scale.experiments, experiment, (*where, key), "experiments, baselines and claims")
     if entry.rows and "base" not in entry.rows:
         _refuse((*place, "rows"), "expected base among them, with which the others are compared")
     for name, task in entry.tasks.items():

@@ -76,6 +76,7 @@ class Analysis:
     Settings: type[RunSettings]
     Result: type[OfRun]
     experiments: tuple[str, ...]  # whose runs are measured
+    needs_heads = False  # measures what only a Transformer has
     rows: tuple[str, ...] = ()  # of workflow/paper/table5.csv, which it tests
     note: str  # above the grid
     words: tuple[str, ...] = ()  # the grid's headings of texts, which are set to the left

@@ -5,13 +5,17 @@ from functools import cache
 import torch
 
 from transformer.config.experiment import Model
+from transformer.model.conv import Conv
+from transformer.model.lstm import LSTM
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.transformer import Transformer
+
+_KINDS = {"transformer": Transformer, "lstm": LSTM, "conv": Conv}
 
 
 def build(config: Model) -> Seq2Seq:
     """Return an untrained model; torch's seed decides its weights."""
-    return Transformer(config)
+    return _KINDS[config.architecture](config)
 
 
 @cache

@@ -4,7 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 _STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / _STEPS
 _LOWEST = -80  # e^_LOWEST is negligible beside 1; smaller values, and a mask's e^-inf, take many times as long
@@ -40,3 +40,10 @@ def dropout(x: Tensor, P: float) -> Tensor:
     drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
     kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - _STEPS // 2, out=torch.empty(x.shape))
     return x * kept.mul_(_STEPS / (_STEPS - dropped)).to(x.dtype)
+
+
+class Dropout(nn.Dropout):
+    """§5.4: each number is dropped with probability p, and the others grow by 1 / (1 - p)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.p if self.training else 0.0)

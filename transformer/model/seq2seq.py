@@ -8,9 +8,10 @@ from typing import Protocol
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.config.experiment import Model
+from transformer.config.experiment import PAD, Model
 from transformer.model.cost import Lengths
 from transformer.model.packed import Packed
 
@@ -73,3 +74,45 @@ class Seq2Seq(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.output_weight().device
+
+
+def embed(ids: Tensor, weight: Tensor) -> Tensor:
+    """Return the embeddings [n, d_model] of ids [n]; PAD, with which a target begins, is a zero vector."""
+    return F.embedding(ids, weight) * (ids != PAD).unsqueeze(-1)
+
+
+def linear_flops(*parts: nn.Module) -> int:
+    """Return the FLOPs of the products of a token, forward, with all matrices of these linear and LSTM layers."""
+    layers = [layer for part in parts for layer in part.modules()]
+    linear = sum(layer.in_features * layer.out_features for layer in layers if isinstance(layer, nn.Linear))
+    lstm = sum(4 * x.hidden_size * (x.input_size + x.hidden_size) for x in layers if isinstance(x, nn.LSTM))
+    return 2 * (linear + lstm)
+
+
+class StatefulDecoder:
+    """A `Decoder` of a model that keeps tensors for each hypothesis. An architecture defines `advance`."""
+
+    def __init__(self, model: Seq2Seq, vocabulary: int, memory: list[Tensor | None], states: list[Tensor]):
+        """Take a batch's memory, tensors [B, ...] that all hypotheses of a sentence share, and states [B, ...]."""
+        self.model, self.vocabulary, self.memory, self.states = model, vocabulary, memory, states
+        self.shape = (len(states[0]), 1)  # B, K
+
+    def advance(self, tokens: Tensor) -> Tensor:
+        """Append tokens [B * K] to the hypotheses and replace their states; return outputs, [B * K, d_model]."""
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor) -> Tensor:
+        self.shape = tuple(tokens.shape)
+        logits = self.advance(tokens.flatten()) @ self.model.output_weight().T
+        scores = logits.log_softmax(dim=1)[:, : self.vocabulary]
+        scores[:, PAD] = -torch.inf
+        return scores.view(*self.shape, -1)
+
+    def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
+        B, K = self.shape
+        device = self.model.device
+        rows = torch.from_numpy((sentences[:, None] * K + parents).ravel()).to(device)
+        self.states = [state[rows] for state in self.states]
+        if len(sentences) < B or (sentences != np.arange(B)).any():
+            kept = torch.from_numpy(sentences).to(device)
+            self.memory = [None if each is None else each[kept] for each in self.memory]

@@ -18,9 +18,9 @@ from transformer.config.experiment import PAD, POSITIONS, Model
 from transformer.model.attention import CrossAttention, MultiHead, SelfAttention
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.incremental import CACHE_BLOCK, CachedDecoder, Weights
-from transformer.model.kernels import dropout
+from transformer.model.kernels import Dropout
 from transformer.model.packed import Packed, pack
-from transformer.model.seq2seq import Decoders, Seq2Seq
+from transformer.model.seq2seq import Decoders, Seq2Seq, embed
 from transformer.storage.files import InputError
 
 LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
@@ -168,13 +168,6 @@ class FeedForward(nn.Module):
         return F.relu(x, inplace=not torch.is_grad_enabled())
 
 
-class Dropout(nn.Dropout):
-    """§5.4: each number is dropped with probability p, and the others grow by 1 / (1 - p)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return dropout(x, self.p if self.training else 0.0)
-
-
 def _narrowed(x: Tensor) -> Tensor:
     """Return x in 16 bits if a GPU's products are: half as much to move."""
     return x.to(torch.get_autocast_dtype("cuda")) if x.is_cuda and torch.is_autocast_enabled("cuda") else x
@@ -211,8 +204,7 @@ class Embedding(nn.Module):
         return x
 
     def rows(self, ids: Tensor) -> Tensor:
-        tokens = F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])
-        return tokens * (ids != PAD).unsqueeze(-1)
+        return embed(ids, self.weight) * math.sqrt(self.weight.shape[1])
 
     def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Count for each token the words that have begun in its sentence, less one: [n], sentences laid end to end."""

@@ -118,8 +118,10 @@ def _missing_settings(pipeline: Pipeline, analysis: str) -> list[str]:
 
 
 def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
-    experiments = () if _missing_settings(pipeline, analysis) else ANALYSES[analysis].experiments
-    return [run for run in pipeline.table_5_runs() if run.experiment in experiments]
+    kind = ANALYSES[analysis]
+    if _missing_settings(pipeline, analysis) or (kind.needs_heads and _no_transformer(pipeline)):
+        return []
+    return [run for run in pipeline.table_5_runs() if run.experiment in kind.experiments]
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
@@ -228,24 +230,32 @@ def _untrained(pipeline: Pipeline) -> str | None:
     return None if pipeline.base_is_trained else "the base model that it shows is not trained"
 
 
+def _no_transformer(pipeline: Pipeline) -> str | None:
+    architecture = pipeline.base_model.architecture
+    return None if architecture == "transformer" else f"it shows a Transformer, and the base model is {architecture!r}"
+
+
 def _no_positions(pipeline: Pipeline) -> str | None:
-    return "the base model has none" if pipeline.base_model.positions == "none" else _untrained(pipeline)
+    none = "the base model has none" if pipeline.base_model.positions == "none" else None
+    return _no_transformer(pipeline) or none or _untrained(pipeline)
 
 
 def _no_dot_products(pipeline: Pipeline) -> str | None:
     attention = pipeline.base_model.attention
-    return None if attention == "dot" else f"it shows dot products, and attention in the base model is {attention}"
+    other = f"it shows dot products, and attention in the base model is {attention}" if attention != "dot" else None
+    return _no_transformer(pipeline) or other
 
 
 def _no_heads(pipeline: Pipeline) -> str | None:
     base = [run for run in _analysed_runs(pipeline, "heads") if run == pipeline.base()]
     if pipeline.of_runs(base, lambda run: run.analysis("heads")):
         return None
-    return _untrained(pipeline) or "the base model is trained, but its heads were not measured"
+    unmeasured = "the base model is trained, but its heads were not measured"
+    return _no_transformer(pipeline) or _untrained(pipeline) or unmeasured
 
 
 def _unknown_attention(pipeline: Pipeline) -> str | None:
-    return None if pipeline.attention_is_known else _untrained(pipeline)
+    return _no_transformer(pipeline) or (None if pipeline.attention_is_known else _untrained(pipeline))
 
 
 def _attention_figure(name: str, title: str) -> _Entry:
@@ -277,7 +287,7 @@ FIGURES = {  # in the page's order
         scores="dev.last",
         tested=True,
     ),
-    "figure1": _Entry("Figure 1: the model", own_files=_base_experiment),
+    "figure1": _Entry("Figure 1: the model", own_files=_base_experiment, obstacle=_no_transformer),
     "figure2": _Entry("Figure 2: attention", own_files=_base_experiment, obstacle=_no_dot_products),
     "figure3": _attention_figure("figure3", "Figure 3: attention over a long distance"),
     "figure4": _attention_figure("figure4", "Figure 4: attention and anaphora"),

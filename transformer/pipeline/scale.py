@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from msgspec import UNSET
 from msgspec.structs import asdict
 
 from transformer.config.experiment import Model, load
@@ -54,10 +55,10 @@ class Pipeline(ScaleSettings):
             settings[name] = asdict(run.model) | asdict(run.training)
         base = settings["base"]
         changed = {
-            name: {key: value for key, value in own.items() if value != base[key] and key not in _UNTOLD}
+            name: {key: value for key, value in own.items() if value not in (base[key], UNSET) and key not in _UNTOLD}
             for name, own in settings.items()
         }
-        changed["base"] = {key: base[key] for key in _BASE}
+        changed["base"] = {key: base[key] for key in _BASE if base[key] is not UNSET}
         texts = {name: ", ".join(f"{key}={value}" for key, value in own.items()) for name, own in changed.items()}
         kept = {name: "h" in own and not {"d_k", "d_v"} & own.keys() for name, own in changed.items()}
         return {name: text + " (d_k and d_v as in base)" * kept[name] for name, text in texts.items()}
@@ -113,4 +114,5 @@ class Pipeline(ScaleSettings):
     @property
     def attention_is_known(self) -> bool:
         """Return true if the attention of the base model is there, or can be computed."""
-        return self.base_is_trained or self.files.attention.exists()
+        transformer = self.base_model.architecture == "transformer"
+        return transformer and (self.base_is_trained or self.files.attention.exists())

@@ -47,6 +47,7 @@ class Heads(analysis.Analysis):
         bleu: list[_Masked]
 
     experiments = ("base",)
+    needs_heads = True
     rows = ("masked",)
     words = ("Attention",)
     note = (
