@@ -18,6 +18,7 @@ from transformer.data.tokenization import Normalizer, composed, language_of
 PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
 # Languages without spaces between words for which sacreBLEU takes 13a; its model of FLORES would be downloaded.
 _COUNTED_BY_LETTER = ("th", "km", "my", "lo", "bo")
+SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
 _HYPHENATED = re.compile(rb"(\S)-(\S)")
 # Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
 _QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
@@ -143,7 +144,7 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
     """
     if language_of(language) != "de":
         return sentences
-    return [_HYPHENATED.sub(rb"\1 ##AT##-##AT## \2", sentence.encode()).decode() for sentence in sentences]
+    return [_HYPHENATED.sub(rb"\1" + SPLIT.encode() + rb"\2", sentence.encode()).decode() for sentence in sentences]
 
 
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
