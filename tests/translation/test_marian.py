@@ -12,10 +12,12 @@ from support.commands import do
 from support.toy import (
     DECODING,
     ROWS,
+    TABLE_2,
     greedy,
     logits,
     make_experiment,
     make_vocabulary,
+    model_config,
     random_lines,
     random_model,
     random_sentences,
@@ -24,6 +26,7 @@ from support.toy import (
 
 from transformer.config.experiment import EOS, PAD, UNK, Decoding, load
 from transformer.data.corpus import Subwords, learn
+from transformer.model.architectures import build
 from transformer.storage.files import InputError
 from transformer.translation.marian import _marian_tokens, save_marian
 from transformer.translation.translator import open_translator
@@ -84,6 +87,8 @@ def test_log_probabilities_are_the_models(opened, changes):
         ({}, "a translator, found a parser"),
         ({"positions": "words"}, "positions sinusoid, learned or none, found 'words'"),
         ({"norm": "pre"}, "norm 'post', found 'pre'"),
+        (TABLE_2["lstm"], "a Transformer, found the architecture LSTM"),
+        (TABLE_2["conv"], "a Transformer, found the architecture Conv"),
         ({"h": 3}, "d_model a multiple of h = 3, found 26"),
         ({"d_v": 14}, "d_k and d_v of d_model / h = 13 at most, found 14"),
     ],
@@ -93,8 +98,9 @@ def test_what_marian_cannot_express_is_refused(vocabulary, tmp_path, changes, me
     if not changes:
         learn([Path(vocabulary.path).with_suffix(".txt")], 30, 1000, tmp_path / "parser.model", symbols=["(S", ")S"])
         vocabulary = Subwords(tmp_path / "parser.model")
+    model = build(model_config(**changes)) if "architecture" in changes else random_model(1, **changes)
     with pytest.raises(InputError, match=f"^Marian: expected {re.escape(message)}$"):
-        save_marian(random_model(1, **changes), vocabulary, make_experiment(), DECODING, tmp_path)
+        save_marian(model, vocabulary, make_experiment(), DECODING, tmp_path)
 
 
 def generated(theirs, sentences, limit):

@@ -41,8 +41,8 @@ def save_marian(model: Seq2Seq, vocabulary: Subwords, experiment: Experiment, de
     if vocabulary.symbols:
         raise InputError("Marian: expected a translator, found a parser")
     for field in msgspec.structs.fields(Model):
-        value = getattr(config, field.name)
-        if not (field.required or field.name in ("scaled", "tied", "P_drop_relu") or value == field.default):
+        value, free = getattr(config, field.name), field.required or field.default is msgspec.UNSET
+        if not (free or field.name in ("scaled", "tied", "P_drop_relu") or value == field.default):
             raise InputError(f"Marian: expected {field.name} {field.default!r}, found {value!r}")
     if config.positions == "words":
         raise InputError("Marian: expected positions sinusoid, learned or none, found 'words'")
