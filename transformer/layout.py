@@ -104,6 +104,7 @@ class Results(Folder):
 
     attention = named("attention.json")  # what Figures 3 to 5 and the page show
     layers = named("layers.json")  # the measurements behind Table 1
+    recall = named("recall.json")  # accuracy of recall by distance
     report = named("report.html")  # the page: everything in one file
     table = named("tables/{table}.{ending}")  # csv has all digits; md, tex and html are for readers, json for the page
     figure = named("figures/{figure}.{ending}")  # pdf, svg or png; json has its caption

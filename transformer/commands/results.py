@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _Name = Literal[tuple(TABLES)]
 _SMALL = (".yaml", ".json", ".jsonl", ".hyp", ".trees")  # the inputs of the tables
 OF_SCALE = ("data/*/data.json", "tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "attention.json")
-OF_SCALE += ("layers.json", "report.html")
+OF_SCALE += ("layers.json", "recall.json", "report.html")
 
 
 def record(

@@ -126,6 +126,11 @@ class Model(Section, kw_only=True):
                     yield key, f"missing, though the architecture is {self.architecture!r}"
                 if not own and value != fields[key].default:
                     yield key, f"expected none with architecture {self.architecture!r}, found {value!r}"
+        if self.architecture == "lstm" and self.N < 2:
+            yield (
+                "N",
+                f"expected at least 2 with architecture 'lstm', whose second layer reads the context, found {self.N}",
+            )
         if fault := contradiction(msgspec.structs.asdict(self)):
             yield fault
 

@@ -108,6 +108,27 @@ class Table1(Keys):
     seconds: Annotated[float, Meta(gt=0, le=3600), described("Processor time of each measurement.")]
 
 
+class Recall(Keys):
+    """Recall of a key's value by its distance (§4): encoders of all architectures, trained for it alone."""
+
+    distances: Annotated[
+        list[Annotated[int, Meta(ge=4, le=900, multiple_of=2)]],
+        Meta(min_length=1),
+        described("Tokens between a pair and the question, growing."),
+    ]
+    models: Annotated[
+        dict[Literal["transformer", "lstm", "conv"], ExperimentRow],
+        Meta(min_length=1),
+        described("Sizes of the encoders, which no scale divides; `rate` multiplies `learning_rate`."),
+    ]
+    seeds: Annotated[Seeds, described("One training for each model and seed.")]
+    steps: Annotated[int, Meta(ge=101, le=1_000_000), described("Steps of a training.")]
+    sequences: Annotated[Small, described("Sequences in a step.")]
+    learning_rate: Annotated[float, Meta(gt=0, le=1), described("Peak of Adam's learning rate.")]
+    tested: Annotated[Large, described("Sequences at each distance that accuracy is measured on.")]
+
+
+OwnRecall = _options("ScaleRecall", "Values that replace those of `recall`.", Recall)
 OwnTable1 = _options("ScaleTable1", "Values that replace those of `table1`.", Table1)
 Probes = _options(
     "Probes",
@@ -311,6 +332,7 @@ class Scale(Keys):
     preparation: Annotated[OwnPreparation | None, described("Values that replace those of `preparation`.")] = None
     running: Annotated[OwnRunning | None, described("Values that replace those of `running`.")] = None
     table1: Annotated[OwnTable1 | None, described("Values that replace those of `table1`.")] = None
+    recall: Annotated[OwnRecall | None, described("Values that replace those of `recall`.")] = None
     probes: Annotated[Probes | None, described("Values that replace those of `probes`.")] = None
     figures: Annotated[Figures | None, described("Sentences of Figures 3 to 5.")] = None
     parsing: Annotated[OwnParsing | None, described("The rows of Table 4.")] = None
@@ -430,6 +452,7 @@ class Config(Keys):
     claims: Annotated[Rowsets, described("The trained rows of Table 5, as differences from `base`.")]
     optimizer: Annotated[Optimizer, described("Adam (§5.3).")]
     table1: Annotated[Table1, described("Sizes of Table 1's layers (§4).")]
+    recall: Annotated[Recall, described("Recall by distance (§4).")]
     probes: Annotated[Probes, described("Analyses of trained runs for Table 5.")]
     decoding: Annotated[Decoding, described("Beam search (§6.1).")]
     parsing: Annotated[Parsing, described("Constituency parsing (§6.3).")]

@@ -223,6 +223,10 @@ class Inputs:
         """Return the sizes of Table 1's layers."""
         return to_builtins(self.at(wildcards.scale).section("table1"))
 
+    def recall(self, wildcards: _Wildcards) -> dict[str, Any]:
+        """Return the settings of recall by distance."""
+        return to_builtins(self.at(wildcards.scale).section("recall"))
+
     def attended(self, wildcards: _Wildcards) -> registry.Files:
         """Return the files of the base model that translates, and the text that it translates."""
         scale = self.at(wildcards.scale)

@@ -66,6 +66,12 @@ def _layer_times(pipeline: Pipeline) -> Files:
     return {"measured": pipeline.fixed(pipeline.files.layers)}
 
 
+def _recall(pipeline: Pipeline) -> Files:
+    """Return the file of recall by distance; of a partial page, none if it is not there."""
+    path = pipeline.fixed(pipeline.files.recall)
+    return {"recall": [path] if not pipeline.partial or path.exists() else []}
+
+
 def _table_4_files(pipeline: Pipeline) -> Files:
     runs = pipeline.parser_runs()
     second = [run for run in runs if pipeline.parsing[run.task].elsewhere]
@@ -156,7 +162,9 @@ def _name_of_search(suffix: str) -> str:
 
 
 TABLES = {  # in the page's order
-    "table1": _Entry("Table 1: kinds of layers", paper="table1", own_files=_layer_times),
+    "table1": _Entry(
+        "Table 1: kinds of layers", paper="table1", own_files=lambda scale: _layer_times(scale) | _recall(scale)
+    ),
     "table2": _Entry(
         "Table 2: translation",
         paper="table2",
@@ -321,6 +329,11 @@ FIGURES = {  # in the page's order
         "BLEU and the cost of training", paper="table2", runs=Pipeline.table_2_runs, scores="test", texts=("label",)
     ),
     "timing": _Entry("Time of a layer", own_files=_layer_times),
+    "recall": _Entry(
+        "Recall by distance",
+        own_files=_recall,
+        obstacle=lambda scale: None if _recall(scale)["recall"] else "recall was not measured",
+    ),
     "head_importance": _Entry(
         "Heads: importance and distance",
         own_files=lambda pipeline: {"heads": pipeline.base_file(lambda run: run.analysis("heads"))},

@@ -179,6 +179,24 @@ class Measured(TypedDict):  # layers.json
     date: str
 
 
+class _Recalled(TypedDict):  # by one trained encoder
+    architecture: str
+    seed: Count
+    parameters: Positive
+    accuracy: dict[str, Annotated[float, Meta(ge=0, le=1)]]  # by distance
+    seconds: Annotated[float, Meta(gt=0)]
+
+
+class Recalled(TypedDict):  # recall.json
+    models: list[_Recalled]
+    settings: dict[str, Any]
+    chance: float
+    hardware: str
+    versions: dict[str, str]
+    commit: str
+    date: str
+
+
 class MetricsLine(TypedDict):  # of metrics.jsonl; other keys: see training/log.py
     step: Count
 

@@ -79,3 +79,21 @@ rule measure:
         table1=ask.table1,
     script:
         "../scripts/measure.py"
+
+
+rule recall:
+    input:
+        code=ask.code("model", "evaluation/recall.py"),
+    output:
+        RESULTS.recall,
+    log:
+        "logs/recall/{scale}.log",
+    priority: FIRST  # minutes on one core
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(2500),
+    params:
+        recall=ask.recall,
+    script:
+        "../scripts/recall.py"

@@ -16,7 +16,8 @@ from transformer.layout import Run
 from transformer.model.cost import COSTS, growth
 from transformer.report.figures import COLORS, style
 from transformer.report.tables.cells import missing
-from transformer.storage.records import Measured, read_json, read_metrics, run_name
+from transformer.report.tables.table1 import accuracies
+from transformer.storage.records import Measured, Recalled, read_json, read_metrics, run_name
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 _OTHERS = "other rows of Tables 3 and 5"
@@ -100,6 +101,46 @@ def timing(*, measured: str) -> style.Drawing:
     )
     alt = "Lines of milliseconds over sequence length, both logarithmic. "
     return style.Drawing(figure, caption, f"{alt}At n = {lengths[-1]}: {'; '.join(at_longest)}.")
+
+
+def recall(*, recall: list[str]) -> style.Drawing:
+    """Draw the accuracy of recall by distance, for each architecture: the mean over seeds, and their range."""
+    measured = read_json(recall[0], Recalled)
+    figure, axes = style.new(style.COLUMN_INCHES, style.COLUMN_INCHES)
+    by_name, at_longest = accuracies(measured), []
+    for (name, frame), color, marker in zip(by_name.items(), COLORS, style.MARKERS, strict=False):
+        mean = frame.mean()
+        ends = [mean - frame.min(), frame.max() - mean]
+        axes.errorbar(frame.columns, mean, ends, color=color, marker=marker, capsize=2, label=name)
+        at_longest.append(f"{name} {mean.iloc[-1]:.2f}")
+    distances = list(frame.columns)
+    axes.axhline(measured["chance"], color=style.GREY, linestyle="--", linewidth=0.6, label="chance")
+    axes.set(xscale="log", xlabel="Tokens between the pair and the question", ylabel="Accuracy", ylim=(0, 1.05))
+    axes.set_xticks(distances, [str(n) for n in distances])
+    axes.minorticks_off()
+    axes.grid(axis="y")
+    style.legend_below(figure, columns=2)
+    settings = measured["settings"]
+    caption = (
+        f"Recall by distance (§4). Encoders of about {_parameters(measured):,} parameters read key-value pairs among "
+        f"filler and answer with the value of the last key. Mean and range of {len(settings['seeds'])} seeds, "
+        f"{settings['steps']:,} steps on all distances together. The path between two positions is one step for "
+        "attention, the distance for recurrence, and the number of blocks for a convolution, which sees nothing beyond "
+        f"its {_reach(settings)} tokens to each side."
+    )
+    alt = "Lines of accuracy over distance, which is logarithmic. "
+    return style.Drawing(figure, caption, f"{alt}At {distances[-1]} tokens: {'; '.join(at_longest)}.")
+
+
+def _parameters(measured: Recalled) -> int:
+    """Return the mean number of parameters, rounded to thousands."""
+    return round(float(np.mean([model["parameters"] for model in measured["models"]])), -3)
+
+
+def _reach(settings: dict) -> str:
+    """Return how many tokens a convolution sees to each side in the encoder."""
+    conv = settings["models"].get("conv")
+    return f"{conv['N'] * (conv['k'] // 2)}" if conv else "nearest"
 
 
 def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.Drawing:

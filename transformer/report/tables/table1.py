@@ -7,11 +7,11 @@ from transformer.model.cost import COSTS, growth
 from transformer.report.tables.cells import captioned, note, read_printed
 from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
 from transformer.storage.files import InputError
-from transformer.storage.records import Measured, read_json
+from transformer.storage.records import Measured, Recalled, read_json
 
 
-def table1(*, paper: str, measured: str) -> tuple[Table, pd.DataFrame]:
-    """Make the table. measured: layers.json."""
+def table1(*, paper: str, measured: str, recall: list[str]) -> tuple[Table, pd.DataFrame]:
+    """Make the table. measured: layers.json. recall: recall.json, if it is there."""
     layers = read_json(measured, Measured)
     frame = _compare_layers(read_printed(paper).set_index("layer"), layers)
     rows, times = frame.reset_index(), pd.DataFrame(layers["times"])
@@ -28,11 +28,27 @@ def table1(*, paper: str, measured: str) -> tuple[Table, pd.DataFrame]:
             for layer, same in of_size.groupby("layer", sort=False)
         ]
         notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", Grid(("Layer type",), grid)]
+    for found in (read_json(path, Recalled) for path in recall):
+        rows_of = [
+            {"Encoder": name} | {f"n = {n}": f"{100 * mean:.0f} %" for n, mean in frame.mean().items()}
+            for name, frame in accuracies(found).items()
+        ]
+        notes += [note("table1", "recall", chance=100 * found["chance"]), Grid(("Encoder",), rows_of)]
     machine = {"Hardware": layers["hardware"], "PyTorch": layers["versions"]["torch"]}
     machine |= {"Commit": layers["commit"], "Date": layers["date"]}
     notes += ["Where ours come from:", Grid(("Hardware", "Commit"), [machine])]
     lengths = ", ".join(map(str, sorted({row["n"] for row in layers["connections"]})))
     return captioned("table1", lay_out(rows, _LAYER_COLUMNS), notes, lengths=lengths), frame
+
+
+def accuracies(recalled: Recalled) -> dict[str, pd.DataFrame]:
+    """Return accuracies by architecture, each with a row for each seed and a column for each distance."""
+    names = {"transformer": "Attention", "lstm": "Recurrence", "conv": "Convolution"}
+    rows: dict[str, list[dict[int, float]]] = {}
+    for model in recalled["models"]:
+        accuracy = {int(distance): share for distance, share in model["accuracy"].items()}
+        rows.setdefault(names[model["architecture"]], []).append(accuracy)
+    return {name: pd.DataFrame(of_seeds) for name, of_seeds in rows.items()}
 
 
 def _lengths_of(name: str) -> Column:

@@ -1,0 +1,107 @@
+"""§4: are long-range dependencies easier to learn where paths are short? Associative recall by distance.
+
+A sequence has four pairs of a key and a value among filler, and ends in one of the keys: the question, n tokens behind
+its pair. The encoders of the architectures answer with the value. Each learns all distances at once.
+"""
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from msgspec.structs import asdict
+from torch import Tensor
+
+from transformer.config.experiment import UNK, Model
+from transformer.config.scales import set_keys
+from transformer.config.schema import Recall
+from transformer.model.architectures import build
+from transformer.model.packed import collate
+from transformer.model.seq2seq import Seq2Seq
+from transformer.storage import provenance
+
+KINDS = 16  # of keys, of values and of filler tokens: ids follow the special ones in this order
+KEYS, VALUES, FILLER = (UNK + 1 + KINDS * kind for kind in range(3))
+ROWS = FILLER + KINDS
+_PAIRS, _BEFORE = 4, 4  # pairs in a sequence; places of pairs before the one that is asked for
+_WARMUP = 100  # steps in which the learning rate rises
+_CPU = torch.device("cpu")
+# What the models of config.yaml leave out: no dropout, as no sequence comes twice.
+_COMMON = {"P_drop": 0.0, "embedding_rows": ROWS, "output_rows": ROWS}
+_TRANSFORMER = {"P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
+
+
+def measure_recall(settings: Recall) -> dict[str, Any]:
+    """Train the encoder of each architecture with each seed, and measure its accuracy at each distance."""
+    torch.set_num_threads(1)
+    models = [_learn(name, seed, settings) for name in settings.models for seed in settings.seeds]
+    return {
+        "models": models,
+        "settings": asdict(settings) | {"models": {name: set_keys(row) for name, row in settings.models.items()}},
+        "chance": 1 / KINDS,
+        "hardware": provenance.hardware(_CPU),
+        "versions": provenance.versions(),
+        "commit": provenance.commit(),
+        "date": provenance.now(),
+    }
+
+
+def draw(random: np.random.Generator, count: int, distance: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw sequences with `distance` tokens, an even number, between pair and question: ids [count, n], values [count].
+
+    No other pair of a sequence has the key of its question.
+    """
+    places = _BEFORE + 1 + distance // 2  # of pairs
+    ids = random.integers(FILLER, ROWS, (count, 2 * places + 1))
+    keys = random.permuted(np.tile(np.arange(KINDS), (count, 1)), axis=1)[:, :_PAIRS]
+    others = np.delete(np.arange(places), _BEFORE)
+    others = random.permuted(np.tile(others, (count, 1)), axis=1)[:, : _PAIRS - 1]
+    at = np.concatenate([np.full((count, 1), _BEFORE), others], axis=1)
+    values = random.integers(KINDS, size=(count, _PAIRS))
+    np.put_along_axis(ids, 2 * at, KEYS + keys, axis=1)
+    np.put_along_axis(ids, 2 * at + 1, VALUES + values, axis=1)
+    ids[:, -1] = KEYS + keys[:, 0]
+    return ids, values[:, 0]
+
+
+def model_of(name: str, settings: Recall) -> Model:
+    own = _TRANSFORMER if name == "transformer" else {}
+    sizes = {key: value for key, value in set_keys(settings.models[name]).items() if key != "rate"}
+    return Model(architecture=name, **_COMMON, **own, **sizes)
+
+
+def _learn(name: str, seed: int, settings: Recall) -> dict[str, Any]:
+    """Train one encoder on as many steps of each distance, in random order; measure it on new sequences."""
+    started, random = perf_counter(), np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    model = build(model_of(name, settings))
+    peak = settings.learning_rate * set_keys(settings.models[name]).get("rate", 1.0)
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    distances = random.permutation(np.resize(settings.distances, settings.steps))
+    for step, distance in enumerate(distances, 1):
+        rising, falling = step / _WARMUP, (settings.steps - step + 1) / (settings.steps - _WARMUP)
+        adam.param_groups[0]["lr"] = peak * min(1.0, rising, falling)
+        ids, values = draw(random, settings.sequences, int(distance))
+        adam.zero_grad()
+        F.cross_entropy(_answers(model, ids), torch.from_numpy(values)).backward()
+        adam.step()
+    used = sum(x.numel() for key, x in model.named_parameters() if x.grad is not None and "position_table" not in key)
+    seconds, random = perf_counter() - started, np.random.default_rng((seed, 1))
+    tests = {distance: draw(random, settings.tested, distance) for distance in settings.distances}
+    accuracy = {str(distance): _accuracy(model, *test) for distance, test in tests.items()}
+    return {"architecture": name, "seed": seed, "parameters": used, "accuracy": accuracy, "seconds": seconds}
+
+
+@torch.inference_mode()
+def _accuracy(model: Seq2Seq, ids: np.ndarray, values: np.ndarray) -> float:
+    found = [_answers(model, part).argmax(dim=1).numpy() for part in np.array_split(ids, max(1, len(ids) // 50))]
+    return float((np.concatenate(found) == values).mean())
+
+
+def _answers(model: Seq2Seq, ids: np.ndarray) -> Tensor:
+    """Return the scores of all values at the last token of each sequence: [sequences, KINDS]."""
+    count, n = ids.shape
+    memory = model.encode(collate(ids.reshape(-1).astype(np.int64), np.full(count, n), _CPU))
+    last = memory.view(count, n, -1)[:, -1, : model.config.d_model]  # of keys and values the keys
+    return last @ model.output_weight()[VALUES : VALUES + KINDS].T
