@@ -84,6 +84,7 @@ def test_log_probabilities_are_the_models(opened, changes):
         ({}, "a translator, found a parser"),
         ({"positions": "words"}, "positions sinusoid, learned or none, found 'words'"),
         ({"norm": "pre"}, "norm 'post', found 'pre'"),
+        ({"norm": "batch"}, "norm 'post', found 'batch'"),
         ({"h": 3}, "d_model a multiple of h = 3, found 26"),
         ({"d_v": 14}, "d_k and d_v of d_model / h = 13 at most, found 14"),
     ],

@@ -20,9 +20,10 @@ import msgspec
 import safetensors.torch
 import torch
 import torch.nn.functional as F
+from msgspec import UNSET
 from torch import Tensor, nn
 
-from transformer.config.experiment import EOS, PAD, POSITIONS, UNK, Decoding, Experiment, Model
+from transformer.config.experiment import EOS, PAD, PARTS, POSITIONS, UNK, Decoding, Experiment, Model
 from transformer.data.corpus import UNUSED, Subwords
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.seq2seq import Seq2Seq
@@ -42,7 +43,8 @@ def save_marian(model: Seq2Seq, vocabulary: Subwords, experiment: Experiment, de
         raise InputError("Marian: expected a translator, found a parser")
     for field in msgspec.structs.fields(Model):
         value = getattr(config, field.name)
-        if not (field.required or field.name in ("scaled", "tied", "P_drop_relu") or value == field.default):
+        size = field.required or (field.name in PARTS["transformer"] and field.default is UNSET)
+        if not (size or field.name in ("scaled", "tied", "P_drop_relu") or value == field.default):
             raise InputError(f"Marian: expected {field.name} {field.default!r}, found {value!r}")
     if config.positions == "words":
         raise InputError("Marian: expected positions sinusoid, learned or none, found 'words'")
