@@ -78,7 +78,7 @@ def test_each_run_counts_once(capsys):
     """
     options = ["--gpu", "h200", "--utilisation", "0.5", "--config", "scale=paper"]
     rows = dict(re.findall(r"^(\w+) +(\d+) .* GB$", printed(capsys, *options), re.MULTILINE))
-    assert rows == {"table2": "6", "table3": "22", "table5": "34", "why": "5", "all": "36"}
+    assert rows == {"table2": "10", "table3": "22", "table5": "35", "why": "5", "all": "41"}
     Path("resources/wsj").mkdir(parents=True)
     output = printed(capsys, *options, "scales={paper: {seeds_of: {base: [1, 2]}}}", "--price", "2")
     assert re.search(r"^table4 +2 ", output, re.MULTILINE)

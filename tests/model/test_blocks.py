@@ -105,9 +105,10 @@ def test_loss_and_gradients_are_the_padded_ones(form):
 @pytest.mark.parametrize(
     "indices", [INDICES, np.flatnonzero(TEXT.lengths[0] == TEXT.lengths[0, 0])], ids=["padded", "full"]
 )
-def test_pad_up_to_a_multiple_changes_nothing(indices):
+@pytest.mark.parametrize("norm", ["post", "batch"])
+def test_pad_up_to_a_multiple_changes_nothing(indices, norm):
     """Padded attention's batches, whose grids have padding of their own or none."""
-    model = make_model().double()
+    model = make_model(norm=norm).double()
     outputs = []
     for multiple in (1, 64):
         batch = TEXT.batch(indices, CPU, multiple=multiple)

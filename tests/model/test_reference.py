@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from support.toy import CPU, ROWS, TABLE_5, model_config
+from support.toy import CPU, ROWS, TABLE_5, model_config, vary_statistics
 from torch import nn
 
 from transformer.config.experiment import PAD, Model
@@ -25,6 +25,7 @@ def random_transformer(config: Model) -> Transformer:
     for parameter in model.parameters():
         if parameter.dim() == 1:
             nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
+    vary_statistics(model)
     return model.requires_grad_(False)
 
 
@@ -147,12 +148,18 @@ def around(w: Weights, config: Model, name: str, xs: Vectors, sublayer: Callable
     outputs = sublayer(inputs)
     if config.residual:
         outputs = [x + y for x, y in zip(xs, outputs, strict=True)]
-    return [layer_norm(w, f"{name}.norm", y) for y in outputs] if config.norm == "post" else outputs
+    norm = {"post": layer_norm, "batch": batch_norm}.get(config.norm)
+    return [norm(w, f"{name}.norm", y) for y in outputs] if norm else outputs
 
 
 def layer_norm(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
     deviation = math.sqrt(sum((x - x.mean()) ** 2) / len(x) + 1e-6)
     return w[f"{name}.weight"] * (x - x.mean()) / deviation + w[f"{name}.bias"]
+
+
+def batch_norm(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
+    deviations = np.array([math.sqrt(variance + 1e-5) for variance in w[f"{name}.running_var"]])
+    return w[f"{name}.weight"] * (x - w[f"{name}.running_mean"]) / deviations + w[f"{name}.bias"]
 
 
 def fed_forward(w: Weights, name: str, xs: Vectors) -> Vectors:

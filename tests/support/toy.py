@@ -18,6 +18,7 @@ from transformer.data.corpus import TokenArray, learn
 from transformer.data.preprocessing import encode_splits
 from transformer.layout import SIDES, Data, Run
 from transformer.model import weights
+from transformer.model.batch_norm import batch_norms
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 from transformer.process import STOPPING, StopSignals
@@ -47,6 +48,7 @@ DECODING = settings.Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100
 TABLE_2 = {"lstm": {"architecture": "lstm"}, "conv": {"architecture": "conv", "k": 3}}  # its other architectures
 TABLE_5 = {  # the forms that Table 5 gives the model
     "pre-norm": {"norm": "pre"},
+    "batch norm": {"norm": "batch"},
     "no residual": {"residual": False},
     "not scaled": {"scaled": False},
     "additive": {"attention": "additive"},
@@ -74,9 +76,17 @@ def random_model(seed: int, **changes) -> Transformer:
     model = Transformer(model_config(**changes))
     with torch.no_grad():
         model.embedding.weight.mul_(3)
+        vary_statistics(model)
         if model.embedding.new_word is not None:
             model.embedding.new_word.bernoulli_(0.5)[: EOS + 1] = 1
     return model.eval()
+
+
+def vary_statistics(model: Transformer) -> None:
+    """Give each batch normalisation running statistics that differ from those of an untrained one."""
+    for norm in batch_norms(model):
+        norm.running_mean.normal_()
+        norm.running_var.uniform_(0.5, 2)
 
 
 def varied_model(**changes) -> Transformer:

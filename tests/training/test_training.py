@@ -51,7 +51,7 @@ def uninterrupted(tmp_path_factory):
     return left_alone(tmp_path_factory.mktemp("uninterrupted"))
 
 
-@pytest.mark.parametrize("model", [{}, *TABLE_2.values()], ids=["transformer", *TABLE_2])
+@pytest.mark.parametrize("model", [{}, {"norm": "batch"}, *TABLE_2.values()], ids=["transformer", "norm", *TABLE_2])
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, model):
     """Killed after a state was saved and between two (each 2 steps), within an epoch, at its end, and within a line."""
     folder, experiment = tmp_path / "resumed", make_experiment(model=model)

@@ -57,7 +57,7 @@ def analyse(
         source: the dev set, raw text
         target: its references, line by line
         output: the JSON to write
-        data: lengths: folder of the encoded training text
+        data: lengths, averaging with batch normalisation: folder of the encoded training text
         threads: processor threads; all if not given
     """
     analysis = ANALYSES[name]

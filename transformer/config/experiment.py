@@ -107,9 +107,10 @@ class Model(Section, kw_only=True):
         | UnsetType
     ) = UNSET
     # What Table 5 changes. The defaults are the paper's values.
-    norm: Annotated[Literal["post", "pre"], described("LayerNorm after a sub-layer's sum (§3.1), or before it.")] = (
-        "post"
-    )
+    norm: Annotated[
+        Literal["post", "pre", "batch"],
+        described("LayerNorm after a sub-layer's sum (§3.1), or before it; or batch normalisation after the sum."),
+    ] = "post"
     residual: Annotated[bool, described("Whether a sub-layer's input is added to its output (§3.1).")] = True
     scaled: Annotated[bool, described("Whether dot products are divided by sqrt(d_k) (§3.2.1).")] = True
     attention: Annotated[Literal["dot", "additive"], described("Comparison of queries with keys (§3.2.1).")] = "dot"

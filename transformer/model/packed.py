@@ -38,6 +38,7 @@ class Packed:
     sentences: Tensor | None = None  # [n] int32, the number of each token's sentence
     own: Blocks | None = None  # of attention to the stream itself
     memory: Blocks | None = None  # of a target's attention to the source
+    count: int | None = None  # of the tokens before all padding; None if all n are tokens
 
     def to_grid(self, x: Tensor) -> Tensor:
         """Move x [n, d] to the padded grid: [B, L, d], zero on padding."""
@@ -67,7 +68,7 @@ def collate(ids: np.ndarray, lengths: np.ndarray, device: torch.device, multiple
     if len(ids) < B * L:
         padding = np.where(np.arange(L) < lengths[:, None], np.float32(0), np.float32(-np.inf))
         mask = to_device(padding[:, None, None, :], device)
-    return Packed(*sides, shape, slots, mask)
+    return Packed(*sides, shape, slots, mask, count=len(ids))
 
 
 def extended(tokens: np.ndarray, multiple: int) -> np.ndarray:
@@ -76,16 +77,22 @@ def extended(tokens: np.ndarray, multiple: int) -> np.ndarray:
 
 
 def collate_blocks(
-    ids: np.ndarray, lengths: np.ndarray, device: torch.device, causal: bool, memory: Blocks | None = None
+    ids: np.ndarray,
+    lengths: np.ndarray,
+    device: torch.device,
+    causal: bool,
+    memory: Blocks | None = None,
+    count: int | None = None,
 ) -> Packed:
     """Lay sentences out for attention in blocks; ids and lengths make whole blocks.
 
     causal: a token attends only to those before it. memory: a target's blocks of attention to the source.
+    count: the number of tokens, if sentences of padding follow them.
     """
     sentences = to_device(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), device)
     shape, own = (len(lengths), int(lengths.max())), blocks_of(lengths, lengths, causal, device)
     positions = to_device(_places(lengths), device)
-    return Packed(to_device(ids, device), positions, shape, sentences=sentences, own=own, memory=memory)
+    return Packed(to_device(ids, device), positions, shape, sentences=sentences, own=own, memory=memory, count=count)
 
 
 def padding_lengths(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:

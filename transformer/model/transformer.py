@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from transformer.config.experiment import PAD, POSITIONS, Model
 from transformer.model.attention import CrossAttention, MultiHead, SelfAttention
+from transformer.model.batch_norm import BatchNorm
 from transformer.model.cost import Lengths, training_flops
 from transformer.model.incremental import CACHE_BLOCK, CachedDecoder, Weights
 from transformer.model.kernels import Dropout
@@ -38,7 +39,7 @@ class Transformer(Seq2Seq):
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
         # None in the paper's, whose last layer ends with a LayerNorm.
-        last_norm = nn.Identity if config.norm == "post" else partial(nn.LayerNorm, config.d_model, LAYER_NORM_EPSILON)
+        last_norm = nn.Identity if config.norm != "pre" else partial(nn.LayerNorm, config.d_model, LAYER_NORM_EPSILON)
         self.encoder_norm, self.decoder_norm = last_norm(), last_norm()
         self.dropout = Dropout(config.P_drop)
         self.untied_target = None if config.tied else Embedding(config)
@@ -93,7 +94,8 @@ class Transformer(Seq2Seq):
     def fits_blocks(self, device: torch.device, dtype: torch.dtype) -> bool:
         # FlexAttention supports dot products in 16 bits, without dropout. It has no kernel for narrower heads, and a
         # slow one for wider ones.
-        plain = self.config.attention == "dot" and self.config.P_drop_attention == 0
+        # The compiled step has no sums over processes within it, which batch normalisation needs.
+        plain = self.config.attention == "dot" and self.config.P_drop_attention == 0 and self.config.norm != "batch"
         heads = all(16 <= width <= 256 for width in (self.config.d_k, self.config.d_v))
         return plain and heads and device.type == "cuda" and dtype == torch.bfloat16
 
@@ -102,7 +104,7 @@ class Transformer(Seq2Seq):
 
     def _stream(self, x: Tensor) -> Tensor:
         """Narrow embeddings for the first layer; pre-norm adds to one sum throughout, in 32 bits."""
-        return _narrowed(x) if self.config.norm == "post" else x
+        return x if self.config.norm == "pre" else _narrowed(x)
 
 
 class EncoderLayer(nn.Module):
@@ -115,8 +117,8 @@ class EncoderLayer(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, source: Packed) -> Tensor:
-        x = self.residuals[0](x, lambda x: self.self_attention(x, source))
-        return self.residuals[1](x, self.feed_forward)
+        x = self.residuals[0](x, lambda x: self.self_attention(x, source), source)
+        return self.residuals[1](x, self.feed_forward, source)
 
 
 class DecoderLayer(nn.Module):
@@ -130,24 +132,30 @@ class DecoderLayer(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(self, x: Tensor, target: Packed, memory: Tensor, source: Packed) -> Tensor:
-        x = self.residuals[0](x, lambda x: self.self_attention(x, target))
-        x = self.residuals[1](x, lambda x: self.cross_attention(x, target, memory, source))
-        return self.residuals[2](x, self.feed_forward)
+        x = self.residuals[0](x, lambda x: self.self_attention(x, target), target)
+        x = self.residuals[1](x, lambda x: self.cross_attention(x, target, memory, source), target)
+        return self.residuals[2](x, self.feed_forward, target)
 
 
 class Residual(nn.Module):
-    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))); pre-norm is x + Dropout(Sublayer(LayerNorm(x)))."""
+    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))); pre-norm is x + Dropout(Sublayer(LayerNorm(x))).
+
+    Batch normalisation, which is not in the paper, takes the place of the first LayerNorm.
+    """
 
     def __init__(self, config: Model):
         super().__init__()
-        self.post, self.residual = config.norm == "post", config.residual
+        self.post, self.batch, self.residual = config.norm != "pre", config.norm == "batch", config.residual
         self.dropout = Dropout(config.P_drop)
-        self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
+        self.norm = BatchNorm(config.d_model) if self.batch else nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], stream: Packed | None = None) -> Tensor:
+        """Return the sum [n, d_model]. stream: what x belongs to, for batch normalisation, which leaves out padding."""
         out = self.dropout(sublayer(x if self.post else self.norm(x)))
         out = x + out if self.residual else out
-        return _narrowed(self.norm(out)) if self.post else out
+        if not self.post:
+            return out
+        return _narrowed(self.norm(out, stream.count) if self.batch else self.norm(out))
 
 
 class FeedForward(nn.Module):

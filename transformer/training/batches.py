@@ -88,6 +88,7 @@ class ParallelText:
         if capacity is None:
             sides = (packed.collate(ids, lengths[side], device, multiple) for side, ids in enumerate((source, target)))
             return Batch(*sides, packed.to_device(packed.extended(labels, multiple), device))
+        counts = lengths.sum(axis=1).tolist()
         lengths = np.concatenate([lengths, packed.padding_lengths(lengths, capacity)], axis=1)
         sizes = lengths.sum(axis=1)[[0, 1, 1]]
         source, target, labels = (
@@ -96,8 +97,8 @@ class ParallelText:
         )
         memory = packed.blocks_of(lengths[1], lengths[0], False, device)
         return Batch(
-            packed.collate_blocks(source, lengths[0], device, causal=False),
-            packed.collate_blocks(target, lengths[1], device, causal=True, memory=memory),
+            packed.collate_blocks(source, lengths[0], device, causal=False, count=counts[0]),
+            packed.collate_blocks(target, lengths[1], device, causal=True, memory=memory, count=counts[1]),
             packed.to_device(labels, device),
         )
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from transformer.training.batches import ParallelText, batch_budgets, fits, long
 from transformer.training.distributed import World, joined, locked
 from transformer.training.log import Logger
 from transformer.training.states import Progress, States, best, dev_perplexities, publish
+from transformer.training.statistics import with_statistics
 from transformer.training.step import Learner, Update
 from transformer.training.validation import Evaluation
 
@@ -50,7 +52,8 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
     folder = Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
         fault = _data_fault(data, manifest["files"], world)
-        if world.broadcast_object(folder.record.exists()):
+        needed = experiment.model.norm == "batch"  # the text, for the average
+        if world.broadcast_object(folder.record.exists()) and not (fault and needed):
             if world.rank == 0:
                 logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
                 if fault:  # an error would have Snakemake delete what has been trained
@@ -73,7 +76,8 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
             if world.rank == 0:
                 training.record(data_sha256, initial_sha256)
         if world.rank == 0:
-            publish(run, folder, data.vocabulary, experiment.training.averaged_checkpoints)
+            complete = partial(with_statistics, experiment=experiment, data=data, device=world.device)
+            publish(run, folder, data.vocabulary, experiment.training.averaged_checkpoints, complete)
 
 
 def _initial_sha256(experiment: Experiment, data: Data) -> str | None:

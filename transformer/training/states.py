@@ -6,10 +6,12 @@ A state has the weights, Adam's moments and the progress.
 import logging
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
@@ -92,8 +94,17 @@ def best(perplexities: dict[int, float]) -> int:
     return min(sorted(perplexities), key=perplexities.get, default=0)
 
 
-def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
-    """Put a finished training's outputs into the run's folder, by renames, with the average (§6.1); run.json last."""
+def publish(
+    run: Run,
+    trained: Run,
+    vocabulary: Path,
+    averaged: int,
+    complete: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict,
+) -> None:
+    """Put a finished training's outputs into the run's folder, by renames, with the average (§6.1); run.json last.
+
+    complete: a function of the averaged weights, which returns what to save.
+    """
     aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
     kept, perplexities = sorted(trained.checkpoints.glob("*.safetensors")), dev_perplexities(trained)
     if perplexities:
@@ -102,6 +113,8 @@ def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
             logger.info("averages %s checkpoints, not %s: the best one came early", len(kept), averaged)
     elif len(kept) != averaged:
         raise InputError(f"{trained.checkpoints}: expected {averaged} checkpoints, found {len(kept)}")
+    tensors, header = checkpoints.average(kept)
+    tensors = complete(tensors)
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)
     aside.mkdir()
@@ -111,7 +124,7 @@ def publish(run: Run, trained: Run, vocabulary: Path, averaged: int) -> None:
     last.unlink(missing_ok=True)
     _link(kept[-1], last)
     last.rename(run.last)
-    checkpoints.save_tensors(run.average, *checkpoints.average(kept))
+    checkpoints.save_tensors(run.average, tensors, header)
     for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary)):
         write(target, source.read_bytes())
     write_trained(run.record, read_trained(trained.record), (run.vocabulary, run.average, run.last, run.metrics))

@@ -18,6 +18,7 @@ from transformer.config.experiment import Experiment, Training, rate
 from transformer.data.corpus import Subwords
 from transformer.device import PER_PARAMETER, pieces, saved_bytes
 from transformer.model.architectures import build
+from transformer.model.batch_norm import batch_norms, take_part
 from transformer.model.packed import padded_sizes
 from transformer.model.weights import load_model
 from transformer.storage.files import origin, out_of_memory
@@ -102,6 +103,8 @@ class Learner:
         for parameter, part in zip(self.parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
         self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
+        for norm in batch_norms(self.model):
+            norm.all_reduce = world.all_reduce
         self.capacity: tuple[int, int] | None = None  # source and target tokens to which pieces are padded
         self.compiled: Callable | None = None
         self.compiler_error: str | None = None
@@ -163,6 +166,8 @@ class Learner:
             write = torch._foreach_copy_ if piece == self.world.rank else torch._foreach_add_
             write([parameter.grad for parameter in self.parameters], gradients)
             self.sums[:2] += torch.stack(losses).detach()
+        if len(pieces) * self.world.size < min(parts, len(indices)):
+            take_part(self.model)  # other processes have one more piece than this one
         self.world.all_reduce(self.gradients)
         numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
         update = Update(where, lengths, _padding(lengths, parts, self.capacity, self.multiple), *copied(numbers))
@@ -182,7 +187,10 @@ class Learner:
         # The difference between a batch that has this pair twice and one that has it once is the cost of its tokens.
         batches = [self.text.batch(np.full(n, pair), self.world.device) for n in (1, 2)]
         epsilon = self.experiment.training.epsilon_ls
+        buffers = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         once, twice = (saved_bytes(partial(batch_losses, self.model, batch, epsilon, self.dtype)) for batch in batches)
+        for buffer, before in buffers:  # statistics of batch normalisation, which these passes must not change
+            buffer.copy_(before)
         kept = sum(parameter.numel() for parameter in self.parameters) * PER_PARAMETER[self.world.device.type]
         return pieces(available, kept, (twice - once) / longest[pair], sum(self.budgets) / self.world.size)
 

@@ -37,6 +37,7 @@ class Averaging(analysis.Analysis):
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
         """Measure averages of the last checkpoints, of as many as the run has. Raises InputError if it has too few."""
         from transformer.model.weights import average, require
+        from transformer.training.statistics import with_statistics
 
         folder = run.folder.checkpoints
         paths = sorted(folder.glob("*.safetensors"))
@@ -49,6 +50,7 @@ class Averaging(analysis.Analysis):
         for count in counts:
             tensors, _ = average(paths[-count:])
             require(folder, model.state_dict(), tensors)
+            tensors = with_statistics(tensors, run.translator.experiment, run.data, model.device)
             model.load_state_dict(tensors)
             translator = replace(run.translator, model=model)  # a new one, which lays out the new weights
             found = {"checkpoints": count, "steps": steps[-count:], "perplexity": run.predict(model).perplexity}

@@ -60,7 +60,7 @@ def _described(model: Model) -> str:
             parts = _blocks(model, sublayer)
             (name,) = (text.lower().replace("\n", " ").replace("$", "") for text, tint in parts if tint != "norm")
             around = " and ".join(text.lower() for text, tint in parts if tint == "norm")
-            place = "after" if model.norm == "post" else "round" if model.residual else "before"
+            place = "after" if model.norm != "pre" else "round" if model.residual else "before"
             cross = "cross " if sublayer == "cross" else ""
             sublayers.append(f"{cross}{name} ({around} {place} it)".replace("d_\\mathrm{ff}", "d_ff"))
         stacks.append(f"{stack}, {model.N} layers of {', '.join(sublayers)}")
@@ -84,7 +84,7 @@ def _blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
     add = ["Add"] * model.residual
     if model.norm == "pre":
         return [("Norm", "norm"), own, *((text, "norm") for text in add)]
-    return [own, (" & ".join([*add, "Norm"]), "norm")]
+    return [own, (" & ".join([*add, "Batch Norm" if model.norm == "batch" else "Norm"]), "norm")]
 
 
 def _gap_below(number: int, tint: str) -> float:
@@ -100,7 +100,7 @@ def _draw_stack(axes: Axes, x: float, side: int, model: Model, layer: tuple[str,
     _frame(axes, x - width / 2, _BOTTOM, width, y + _EDGE - _BOTTOM, "stack", layer=0)
     label(axes, x + side * (width / 2 + 0.17), (_BOTTOM + y) / 2, f"{model.N}×", size=MEDIUM + 2)
     y += _EDGE
-    if model.norm == "post":
+    if model.norm != "pre":
         return y
     _arrow(axes, (x, y), (x, y + _GAP))
     return _box(axes, x, y + _GAP, _WIDTH, "Norm", "norm")
