@@ -161,6 +161,12 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
 
 
+def test_the_architecture_of_a_row_of_table_2_is_not_its_name():
+    pipeline = Pipeline(settings.read([], ["scale=multi30k", "baselines={mine: {architecture: lstm, N: 8}}"]))
+    kinds = {"base": "transformer", "big": "transformer", "lstm": "lstm", "conv": "conv", "mine": "lstm"}
+    assert TABLES["table2"].params(pipeline)["architectures"] == kinds
+
+
 def test_what_only_a_transformer_has_is_left_out_where_base_is_none():
     demo = "base: {architecture: lstm, N: 4, steps: 300, checkpoint_every: 20}, rows: [base, conv], parsing: null"
     less = Pipeline(settings.read([], [f"scales={{demo: {{{demo}}}}}"]))

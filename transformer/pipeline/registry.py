@@ -155,6 +155,15 @@ def _name_of_search(suffix: str) -> str:
     return suffix.removeprefix(".").replace("-", "_")
 
 
+def _architectures(pipeline: Pipeline) -> dict[str, Any]:
+    rows = dict.fromkeys(run.experiment for run in pipeline.table_2_runs())
+    return {"architectures": {row: pipeline.experiment(pipeline.base(row)).model.architecture for row in rows}}
+
+
+def _logs(pipeline: Pipeline, runs: list[RunName]) -> Files:
+    return {"metrics": pipeline.of_runs(runs, lambda run: run.metrics)}
+
+
 TABLES = {  # in the page's order
     "table1": _Entry("Table 1: kinds of layers", paper="table1", own_files=_layer_times),
     "table2": _Entry(
@@ -163,7 +172,12 @@ TABLES = {  # in the page's order
         runs=Pipeline.table_2_runs,
         scores="test",
         texts=("label", "data_of_paper"),
-        own_files=lambda pipeline: {"settings": pipeline.paper("table3"), "stated": pipeline.paper("training")},
+        own_files=lambda pipeline: {
+            "settings": pipeline.paper("table3"),
+            "stated": pipeline.paper("training"),
+            **_logs(pipeline, pipeline.runs(pipeline.entry.tasks, ["base", *pipeline.config.baselines])),
+        },
+        own_params=_architectures,
     ),
     "table3": _Entry(
         "Table 3: variations on the model",
@@ -312,7 +326,7 @@ FIGURES = {  # in the page's order
         "Learning curves",
         runs=_runs_of_curves,
         texts=("dev_label",),
-        own_files=lambda pipeline: {"metrics": pipeline.of_runs(_runs_of_curves(pipeline), lambda run: run.metrics)},
+        own_files=lambda pipeline: _logs(pipeline, _runs_of_curves(pipeline)),
     ),
     "bleu_parameters": _Entry(
         "BLEU and parameters", paper="table3", runs=Pipeline.table_3_runs, scores="dev.last", texts=("dev_label",)
