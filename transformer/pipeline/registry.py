@@ -293,6 +293,16 @@ def _runs_of_curves(pipeline: Pipeline) -> list[RunName]:
     return list(dict.fromkeys(run for entry in tables if not entry.obstacle(pipeline) for run in entry.runs(pipeline)))
 
 
+def _base_and_baselines(pipeline: Pipeline) -> list[RunName]:
+    return pipeline.runs([pipeline.first_task], ["base", *pipeline.config.baselines])
+
+
+def _no_baseline(pipeline: Pipeline) -> str | None:
+    runs = [run for run in _base_and_baselines(pipeline) if run.experiment != "base"]
+    trained = pipeline.of_runs(runs, lambda run: run.scores("test"))
+    return None if trained else "no row of `baselines` is trained"
+
+
 FIGURES = {  # in the page's order
     "differences": _Entry(
         "Table 3: the differences from base",
@@ -333,6 +343,14 @@ FIGURES = {  # in the page's order
     ),
     "bleu_flops": _Entry(
         "BLEU and the cost of training", paper="table2", runs=Pipeline.table_2_runs, scores="test", texts=("label",)
+    ),
+    "cost_curves": _Entry(
+        "BLEU and the cost of training so far",
+        runs=_base_and_baselines,
+        scores="test",
+        texts=("dev_label",),
+        own_files=lambda pipeline: _logs(pipeline, _base_and_baselines(pipeline)),
+        obstacle=_no_baseline,
     ),
     "timing": _Entry("Time of a layer", own_files=_layer_times),
     "head_importance": _Entry(
