@@ -73,17 +73,19 @@ def test_a_parsers_softmax_covers_its_symbols_alone():
 
 
 def test_each_run_counts_once(capsys):
-    """`all`: Table 3's 20, Table 5's other 12, two more seeds of base, French base and big; with the treebank, two
-    parsers.
+    """`all`: Table 3's 20, Table 5's other 13, two more seeds of base, French base and big, the two other architectures
+    in both languages; with the treebank, two parsers.
     """
     options = ["--gpu", "h200", "--utilisation", "0.5", "--config", "scale=paper"]
-    rows = dict(re.findall(r"^(\w+) +(\d+) .* GB$", printed(capsys, *options), re.MULTILINE))
+    output = printed(capsys, *options)
+    rows = dict(re.findall(r"^(\w+) +(\d+) .* GB$", output, re.MULTILINE))
     assert rows == {"table2": "10", "table3": "22", "table5": "35", "why": "5", "all": "41"}
+    assert "\nHours of lstm are too low: steps of a sequence run one after the other.\n" in output
     Path("resources/wsj").mkdir(parents=True)
     output = printed(capsys, *options, "scales={paper: {seeds_of: {base: [1, 2]}}}", "--price", "2")
     assert re.search(r"^table4 +2 ", output, re.MULTILINE)
     flops, hours, cost = re.search(r"^table3 +21 +\S+ +(\S+) +(\S+) .* GB +(\S+)$", output, re.MULTILINE).groups()
-    assert re.search("^all +37 ", output, re.MULTILINE)
+    assert re.search("^all +41 ", output, re.MULTILINE)
     assert float(hours) == pytest.approx(float(flops) / (989e12 / 2) / 3600, rel=0.01)
     assert float(cost) == pytest.approx(2 * float(hours), rel=0.01)
 
@@ -132,6 +134,22 @@ def test_a_step_of_this_machine_is_timed(monkeypatch):
     speed = plan._own_speed(one, two)
     assert (speed.flops_per_second, speed.layer_seconds) == pytest.approx((1e10, 0))
     assert speed.source.endswith("a step of base takes 0.05 s, for the 0.5 of its batch that was timed.")
+
+
+def test_a_run_of_each_architecture_is_timed(monkeypatch):
+    """Each has 1e9 FLOPs a step, in 0.1 s by base and 0.5 s by an LSTM; a training of the scale is timed, no other."""
+    monkeypatch.setattr("transformer.device.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(plan, "_step_flops", lambda run: 1e9)
+    monkeypatch.setattr(
+        benchmark, "time_step", lambda run, *_: {"transformer": 0.1, "lstm": 0.5}[run.model.architecture]
+    )
+    trainings = plan.planned_runs(pipeline())
+    base, lstm = (trainings[RunName("en-de", name, 1)] for name in ("base", "lstm"))
+    speed = plan._own_speeds(base, [base, lstm])
+    hours = [plan._run_hours(run, speed._replace(start_seconds=0.0)) for run in (base, lstm)]
+    assert hours[0] * 3600 == pytest.approx(0.1 * base.training.steps)
+    assert hours[1] * 3600 - speed.start_seconds == pytest.approx(0.5 * lstm.training.steps)
+    assert re.search(r"base takes 0.1 s\.\nSpeed of lstm: .* a step of lstm takes 0.5 s\.$", speed.source)
 
 
 def test_a_part_of_a_batch_takes_less_time(monkeypatch):

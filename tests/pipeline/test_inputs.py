@@ -159,6 +159,16 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     french = ["base/1", "big/1", "lstm/1", "conv/1"]
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
     assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
+    assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no row of `baselines` is trained"
+
+
+def test_the_architecture_of_a_row_of_table_2_is_not_its_name():
+    pipeline = Pipeline(settings.read([], ["scale=multi30k", "baselines={mine: {architecture: lstm, N: 8}}"]))
+    kinds = {"base": "transformer", "big": "transformer", "lstm": "lstm", "conv": "conv", "mine": "lstm"}
+    assert TABLES["table2"].params(pipeline)["architectures"] == kinds
+    logs = FIGURES["cost_curves"].files(pipeline)["metrics"]
+    assert [path.parts[-3:-1] for path in logs][-1] == ("mine", "1")
+    assert {path.parts[-4] for path in logs} == {"en-de"}
 
 
 def test_what_only_a_transformer_has_is_left_out_where_base_is_none():

@@ -63,6 +63,7 @@ class _Speed(NamedTuple):
     source: str
     layer_seconds: float = 0.0  # of a layer in a step, besides its FLOPs
     start_seconds: float = 0.0  # of a training
+    others: dict[str, "_Speed"] | None = None  # of architectures other than base's; None if nothing was timed
 
 
 def plan(
@@ -88,10 +89,7 @@ def plan(
     """
     pipeline = Pipeline(read(configfile or [], config or []))
     report, runs = pipeline.config.report, planned_runs(pipeline)
-    if gpu:
-        speed = _gpu_speed(gpu.lower(), utilisation)
-    else:
-        speed = _own_speed(runs[pipeline.base()], max(runs.values(), key=lambda run: _step_flops(run) / run.model.N))
+    speed = _gpu_speed(gpu.lower(), utilisation) if gpu else _own_speeds(runs[pipeline.base()], runs.values())
     units = processors() if speed.unit == "core" else gpus
     configured = report.core_hour if speed.unit == "core" else report.gpu_hour
     if price is None and configured != "unknown":
@@ -122,6 +120,7 @@ def _step_flops(run: Experiment) -> float:
 def _run_hours(run: Experiment, speed: _Speed) -> float:
     """Return the hours of one training on one GPU or core."""
     flops, model, training = _run_flops(run), run.model, run.training
+    speed = (speed.others or {}).get(model.architecture, speed)
     if model.attention == "additive":
         pairs = SENTENCE * (training.source_tokens + 2 * training.target_tokens)
         flops += _ADDITIVE[speed.unit] * training.steps * pairs * model.N * model.h * model.d_k
@@ -161,6 +160,17 @@ def _sustained(benchmark: dict) -> float:
     return benchmark["matrix_flops_per_second"][ours["products"]] * ours["flops_utilisation"]
 
 
+def _own_speeds(base: Experiment, runs: Collection[Experiment]) -> _Speed:
+    """Return this machine's speed, with its speed for a run of each other architecture."""
+    kinds = {run.model.architecture: run for run in runs}
+    alike = (run for run in runs if run.model.architecture == base.model.architecture)
+    speed = _own_speed(base, max(alike, key=lambda run: _step_flops(run) / run.model.N))
+    kinds.pop(base.model.architecture)
+    others = {kind: _own_speed(run, run)._replace(start_seconds=speed.start_seconds) for kind, run in kinds.items()}
+    source = "\n".join([speed.source, *(f"Speed of {kind}: {other.source}" for kind, other in others.items())])
+    return speed._replace(source=source, others=others)
+
+
 def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
     """Return this machine's speed, from the steps of base and of the model whose layers have the most FLOPs.
 
@@ -181,8 +191,10 @@ def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
         longer = time_step(largest, 1.0, device) / largest.model.N
         rate = (more - flops) / max(longer - seconds, longer / 2)
         overhead = max(0.0, seconds - flops / rate)
-    source = f"measured now on {provenance.hardware(device)}: a step of base takes {seconds * base.model.N:.3g} s"
-    source += "." if whole else f", for the {share:.2g} of its batch that was timed."
+    source = f"measured now on {provenance.hardware(device)}: a step of {base.experiment} takes "
+    source += f"{seconds * base.model.N:.3g} s" + (
+        "." if whole else f", for the {share:.2g} of its batch that was timed."
+    )
     unit = "core" if device.type == "cpu" else "GPU"
     return _Speed(unit, "core" if unit == "core" else "GPU of this machine", rate, source, overhead, start)
 
@@ -266,6 +278,8 @@ def _notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, u
         f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
         "Only training is counted: preparing, translating and scoring come on top.",
     ]
+    if speed.others is None and (rows := {run.experiment for run in runs.values() if run.model.architecture == "lstm"}):
+        lines.append(f"Hours of {', '.join(sorted(rows))} are too low: steps of a sequence run one after the other.")
     if folder := pipeline.absent_treebank:
         lines.append(f"`all` leaves out table4: no folder {folder} with the Penn Treebank.")
     return "\n".join(lines)

@@ -161,6 +161,15 @@ def _name_of_search(suffix: str) -> str:
     return suffix.removeprefix(".").replace("-", "_")
 
 
+def _architectures(pipeline: Pipeline) -> dict[str, Any]:
+    rows = dict.fromkeys(run.experiment for run in pipeline.table_2_runs())
+    return {"architectures": {row: pipeline.experiment(pipeline.base(row)).model.architecture for row in rows}}
+
+
+def _logs(pipeline: Pipeline, runs: list[RunName]) -> Files:
+    return {"metrics": pipeline.of_runs(runs, lambda run: run.metrics)}
+
+
 TABLES = {  # in the page's order
     "table1": _Entry(
         "Table 1: kinds of layers", paper="table1", own_files=lambda scale: _layer_times(scale) | _recall(scale)
@@ -171,7 +180,12 @@ TABLES = {  # in the page's order
         runs=Pipeline.table_2_runs,
         scores="test",
         texts=("label", "data_of_paper"),
-        own_files=lambda pipeline: {"settings": pipeline.paper("table3"), "stated": pipeline.paper("training")},
+        own_files=lambda pipeline: {
+            "settings": pipeline.paper("table3"),
+            "stated": pipeline.paper("training"),
+            **_logs(pipeline, pipeline.runs(pipeline.entry.tasks, ["base", *pipeline.config.baselines])),
+        },
+        own_params=_architectures,
     ),
     "table3": _Entry(
         "Table 3: variations on the model",
@@ -287,6 +301,16 @@ def _runs_of_curves(pipeline: Pipeline) -> list[RunName]:
     return list(dict.fromkeys(run for entry in tables if not entry.obstacle(pipeline) for run in entry.runs(pipeline)))
 
 
+def _base_and_baselines(pipeline: Pipeline) -> list[RunName]:
+    return pipeline.runs([pipeline.first_task], ["base", *pipeline.config.baselines])
+
+
+def _no_baseline(pipeline: Pipeline) -> str | None:
+    runs = [run for run in _base_and_baselines(pipeline) if run.experiment != "base"]
+    trained = pipeline.of_runs(runs, lambda run: run.scores("test"))
+    return None if trained else "no row of `baselines` is trained"
+
+
 FIGURES = {  # in the page's order
     "differences": _Entry(
         "Table 3: the differences from base",
@@ -320,13 +344,21 @@ FIGURES = {  # in the page's order
         "Learning curves",
         runs=_runs_of_curves,
         texts=("dev_label",),
-        own_files=lambda pipeline: {"metrics": pipeline.of_runs(_runs_of_curves(pipeline), lambda run: run.metrics)},
+        own_files=lambda pipeline: _logs(pipeline, _runs_of_curves(pipeline)),
     ),
     "bleu_parameters": _Entry(
         "BLEU and parameters", paper="table3", runs=Pipeline.table_3_runs, scores="dev.last", texts=("dev_label",)
     ),
     "bleu_flops": _Entry(
         "BLEU and the cost of training", paper="table2", runs=Pipeline.table_2_runs, scores="test", texts=("label",)
+    ),
+    "cost_curves": _Entry(
+        "BLEU and the cost of training so far",
+        runs=_base_and_baselines,
+        scores="test",
+        texts=("dev_label",),
+        own_files=lambda pipeline: _logs(pipeline, _base_and_baselines(pipeline)),
+        obstacle=_no_baseline,
     ),
     "timing": _Entry("Time of a layer", own_files=_layer_times),
     "recall": _Entry(

@@ -15,7 +15,7 @@ from transformer.report.tables.render import write_table
 logger = logging.getLogger(__name__)
 _MAKERS = [table1.table1, table2.table2, table3.table3, table4.table4, table5.table5, table2.training, why.why]
 _DRAWERS = [architecture.figure1, architecture.figure2, attention.figure3, attention.figure4, attention.figure5]
-_DRAWERS += [curves.positions, curves.schedule, curves.curves, curves.timing, curves.recall]
+_DRAWERS += [curves.positions, curves.schedule, curves.curves, curves.cost_curves, curves.timing, curves.recall]
 _DRAWERS += [bleu.differences, bleu.bleu_parameters, bleu.bleu_flops, analyses.head_importance, analyses.bleu_length]
 _TABLES = {maker.__name__: maker for maker in _MAKERS}
 _FIGURES = {drawer.__name__: drawer for drawer in _DRAWERS}

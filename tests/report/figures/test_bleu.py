@@ -68,6 +68,15 @@ def test_scales_are_shared_if_ours_can_be_compared(tmp_path):
     assert left.get_xlim() == right.get_xlim()
 
 
+def test_ticks_do_not_overlap_where_all_cost_about_the_same(tmp_path):
+    drawing = flops(tmp_path, [score(30.0), score(31.0, experiment="lstm", flops=1.4e15)])
+    drawing.figure.draw_without_rendering()
+    axes = drawing.figure.axes[1]
+    boxes = [text.get_window_extent() for text in axes.get_xticklabels() if text.get_text()]
+    assert len(boxes) > 1
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
 def test_flops_have_a_row_per_task_and_names_that_do_not_overlap(tmp_path):
     scores = score(30.0), score(40.0, experiment="big", flops=6e15), score(50.0, task="en-fr")
     drawing = flops(tmp_path, scores)

@@ -1,23 +1,17 @@
 """Positional encoding, learning rate and learning curves: values are read back from the axes."""
 
-import json
-
 import numpy as np
 import pytest
+from support.scored import rivals, write_logs, write_scores
 from support.toy import make_experiment, random_model
 
 from transformer.config.experiment import save
 from transformer.model import weights
-from transformer.report.figures.curves import curves, positions, schedule
+from transformer.report.figures.curves import cost_curves, curves, positions, schedule
 
 
 def drawn(folder, logs: dict, gaps: tuple = ()):
-    paths = []
-    for name, rows in logs.items():
-        (folder / name).mkdir(parents=True)
-        paths.append(folder / name / "metrics.jsonl")
-        paths[-1].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return curves(metrics=paths, dev_label="toy", expected=[*logs, *gaps])
+    return curves(metrics=write_logs(folder, logs), dev_label="toy", expected=[*logs, *gaps])
 
 
 def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
@@ -36,6 +30,23 @@ def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
     assert np.array_equal(bleu.lines[0].get_data(), [[100, 200], [1.0, 2.0]])
     assert "not shown: en-fr/big/1" in drawing.caption
     assert [text.get_text() for text in missing.texts] == ["none logged"]
+
+
+def test_cost_curves_have_a_line_for_each_run_over_flops_and_seconds(tmp_path):
+    scores, logs = rivals()
+    scores[-1]["run"] |= {"hardware": "NVIDIA H200", "starts": [scores[-1]["run"]["starts"][0] | {"processes": 2}]}
+    options = {"metrics": write_logs(tmp_path, logs), "score": write_scores(tmp_path / "test", *scores)}
+    drawing = cost_curves(**options, dev_label="toy", expected=["en-de/conv/1", *logs])
+    flops, seconds = (axes.lines for axes in drawing.figure.axes)
+    assert [line.get_data()[0].tolist() for line in flops] == [[2e15, 4e15]] * 2 + [[5e14, 1e15]] * 2
+    assert [line.get_data()[0].tolist() for line in seconds] == [[1000, 2000], [500, 1000]] + [[100, 200]] * 2
+    assert [line.get_data()[1].tolist() for line in flops] == [[60, 70], [40, 50], [24, 34], [20, 30]]
+    looks = [(line.get_label(), line.get_linestyle()) for line in flops]
+    assert looks == [("mine", "--"), ("mine", "-"), ("base", "-"), ("base", "-")]
+    assert "(solid: 2 CPU cores; dashed: NVIDIA H200). Without dev BLEU, and so not shown: en-de/conv/1." in drawing.alt
+    assert drawing.alt.endswith("en-de/mine/2 70.0 at 4e+15 FLOPs, 2e+03 s.")
+    options["metrics"] = []
+    assert cost_curves(**options, dev_label="toy", expected=[]).figure.axes[1].texts[0].get_text() == "none logged"
 
 
 @pytest.mark.parametrize("kind", ["sinusoid", "learned"])

@@ -1,22 +1,26 @@
 """Table 2 against numbers worked by hand and what the paper printed."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.scored import detail, make_table, said, score, shown, write_scores
+from support.scored import detail, make_table, rivals, said, score, shown, write_logs, write_scores
 
+from transformer.report.tables.render import Grid
 from transformer.report.tables.table2 import table2
 from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[3] / "workflow/paper"
 PRINTED = {"paper": ROOT / "table2.csv", "settings": ROOT / "table3.csv", "stated": ROOT / "training.csv"}
 BASE, BIG = "Transformer (base)", "Transformer (big)"
+KINDS = dict.fromkeys(("base", "big"), "transformer") | {"mine": "lstm"}
 
 
-def make(tmp_path, *contents: dict, expected: tuple = (), of_paper: bool = True):
+def make(tmp_path, *contents: dict, expected: tuple = (), of_paper: bool = True, logs: dict | None = None, kinds=KINDS):
     """Return ours by model, and the table."""
-    options = PRINTED | {"score": write_scores(tmp_path, *contents), "label": "Multi30k"}
+    options = PRINTED | {"score": write_scores(tmp_path, *contents), "label": "Multi30k", "architectures": kinds}
+    options |= {"metrics": write_logs(tmp_path / "runs", logs or {})}
     frame, _, table = make_table(table2, "model", **options, expected=expected, data_of_paper=of_paper)
     return frame[frame["by"] == "ours"].set_index("model"), table
 
@@ -69,3 +73,53 @@ def test_tasks_may_differ_in_their_steps_but_seeds_may_not(tmp_path):
     assert detail(table)[-1]["Steps"] == "6,000 / 7,000"
     with pytest.raises(InputError, match=r"expected scores of one planned_steps, found 7000 in .* and 6000 in "):
         make(tmp_path, long, score(55.0, task="en-fr", seed=2))
+
+
+def claim(table) -> list[list[str]]:
+    """Return the texts of what the grid of verdicts measured."""
+    (grid,) = [note for note in table.notes if isinstance(note, Grid) and "At equal" in note.rows[0]]
+    return [[row[heading] for heading in ("At equal", "Verdict", "Difference", "p")] for row in shown(grid)]
+
+
+def test_base_is_compared_with_another_architecture_at_equal_cost(tmp_path):
+    """Student's t of 2 + 2 seeds has two degrees of freedom: p = 1 - t / sqrt(t^2 + 2).
+
+    At 10^15 FLOPs: 30 and 34 less 20 and 30; t = 7 / sqrt(29). At 200 s: less 16 and 24; t = 12 / sqrt(20).
+    """
+    scores, logs = rivals()
+    _, table = make(tmp_path, *scores, logs=logs)
+    steps, *costs = claim(table)
+    assert steps[:3] == ["steps: 100; test", "seen here", f"+10.0 ({steps[2][7:11]} to {steps[2][15:20]})"]
+    ends = ["FLOPs: 1.0·10^15; dev", "seconds: 200 on 2 CPU cores; dev"]
+    assert [row[:2] for row in costs] == [[end, "cannot be told"] for end in ends]
+    differences = [(32 - 25, 29), (32 - 20, 20)]
+    for row, (difference, variance) in zip(costs, differences, strict=True):
+        t = difference / variance**0.5
+        margin = 4.303 * variance**0.5  # t with two degrees of freedom exceeds 4.303 in 2.5 %
+        numbers = [float(number.replace("−", "-")) for number in re.findall(r"[+−][\d.]+", row[2])]
+        assert numbers == pytest.approx([difference, difference - margin, difference + margin], rel=0.05)
+        assert float(row[3]) == pytest.approx(1 - t / (t**2 + 2) ** 0.5, abs=0.01)
+    about = shown(next(note for note in table.notes if isinstance(note, Grid) and "Parameters" in note.rows[0]))[-1]
+    assert about["Model"] == "LSTM with attention, as GNMT (mine)"
+    assert [about[name] for name in ("Parameters", "EN-DE seconds")] == ["1,900,544", "1,000 on 2 CPU cores"]
+    assert claim(make(tmp_path / "2", *scores, kinds=KINDS)[1])[1][:2] == ["FLOPs: none in common; dev", "no verdict"]
+
+
+def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(tmp_path):
+    (base, _, mine, _), logs = rivals()
+    mine["run"]["hardware"] = "NVIDIA H200"
+    _, table = make(tmp_path, base, mine, logs=logs)
+    expected = [["steps: 100; test", "+10.0"], ["FLOPs: 1.0·10^15; dev", "+10.0"]]
+    expected += [["seconds: none in common; dev", ""]]
+    assert claim(table) == [[equal, "no verdict", difference, ""] for equal, difference in expected]
+    for kinds in ({"base": "lstm", "mine": "transformer"}, {"base": "lstm", "mine": "lstm"}):
+        _, table = make(tmp_path / kinds["mine"], base, mine, kinds=kinds)
+        assert "first claim" not in said(table)
+
+
+def test_a_model_that_did_not_learn_gives_no_verdict_on_the_claim(tmp_path):
+    scores, logs = rivals()
+    for content in scores[2:]:
+        content["scores"]["compound_split"]["score"], content["draws"] = 1.0, [0.5, 1.5]
+    _, table = make(tmp_path, *scores, logs=logs)
+    assert {row[1] for row in claim(table)} == {"cannot be told"}

@@ -1,7 +1,7 @@
 """BLEU, the paper's and ours: how rows of Table 3 differ from base, and BLEU over parameters and over FLOPs."""
 
 from functools import partial
-from math import inf, log10, nan
+from math import inf, nan
 from textwrap import fill
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import EngFormatter, Formatter, LogFormatterSciNotation, LogLocator, NullLocator
+from matplotlib.ticker import EngFormatter, LogFormatterSciNotation
 from matplotlib.transforms import Bbox
 
 from transformer.evaluation.scores import read_scores
@@ -73,7 +73,7 @@ def bleu_parameters(*, paper: str, score: list[str], dev_label: str, expected: l
     for number, (axes, (_, points)) in enumerate(zip(figure.axes, panels, strict=True)):
         _draw_points(axes, points, color=COLORS[number], marker=style.MARKERS[number])
         if len(points):
-            _tick(axes, EngFormatter(sep=""))
+            style.tick(axes, EngFormatter(sep=""))
     caption = (
         "BLEU of the dev set over the number of parameters: base, and rows of Table 3 that have more or fewer. Left "
         f"as the paper printed them for newstest2013, right ours: {dev_label}, by the last checkpoints alone. "
@@ -105,7 +105,7 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
         low, high = axes.get_xlim()
         if len(points):
             axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
-            _tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
+            style.tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
         f"ours: {label}. The paper's FLOPs are estimated from time and hardware, ours counted (Table 2). Bars "
@@ -140,13 +140,6 @@ def _figure_of(panels: _Panels, xlabel: str) -> Figure:
         if points.empty:
             style.empty(axes, "no scores")
     return figure
-
-
-def _tick(axes: Axes, formatter: Formatter) -> None:
-    low, high = axes.get_xlim()
-    decades = log10(high / low)
-    between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
-    axes.xaxis.set(major_locator=LogLocator(subs=between), major_formatter=formatter, minor_locator=NullLocator())
 
 
 def _draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:

@@ -1,5 +1,6 @@
 """Positional encoding (§3.5), learning rate (§5.3), time of a layer (Table 1), and learning curves."""
 
+from itertools import cycle
 from math import inf
 from pathlib import Path
 
@@ -7,14 +8,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from msgspec.structs import asdict
 
 from transformer.config.experiment import load, rate, verified_run
 from transformer.config.scales import PARSER
+from transformer.evaluation.scores import read_scores
 from transformer.layout import Run
 from transformer.model.cost import COSTS, growth
 from transformer.report.figures import COLORS, style
+from transformer.report.tables import claim
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table1 import accuracies
 from transformer.storage.records import Measured, Recalled, read_json, read_metrics, run_name
@@ -23,6 +26,7 @@ _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 _OTHERS = "other rows of Tables 3 and 5"
 _OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": _OTHERS}
 _WORSE = 1.25  # times base's perplexity at the end: a row that is named
+_STYLES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}  # of lines, with their names
 _LATE = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
 
 
@@ -181,6 +185,38 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
             ends.append(f"{name}: {', '.join(values) or 'nothing logged'}")
     alt = f"{caption} At the end, {'; '.join(ends)}." if ends else caption
     return style.Drawing(figure, caption, alt)
+
+
+def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
+    """Draw dev BLEU over FLOPs and over seconds: a line for each run, in the style of its hardware."""
+    runs = read_scores(score)
+    costs = claim.read_costs(metrics, runs)
+    runs = runs[runs["name"].isin(list(costs))]
+    colors = dict(zip(runs["experiment"].unique(), COLORS, strict=False))
+    styles = dict(zip(runs["hardware"].unique(), cycle(_STYLES)))
+    figure, grid = style.new(style.PAGE_INCHES, 3.0, ncols=2, sharey=True)
+    for axes, (cost, unit) in zip(grid, claim.COSTS.items(), strict=True):
+        for run in runs[::-1].itertuples():  # the first of each experiment gives the legend its style
+            curve = costs[run.name].iloc[1:].round(6)  # not from 0, because the axis is logarithmic
+            look = {"color": colors[run.experiment], "ls": styles[run.hardware], "label": run.experiment}
+            axes.plot(curve[cost], curve["dev_bleu"], lw=0.9, **look)
+        axes.set(xscale="log", xlabel=f"{unit} of the training so far")
+        axes.grid(True)
+        if costs:
+            style.tick(axes, LogFormatterSciNotation() if cost == "flops" else StrMethodFormatter("{x:,.0f}"))
+        else:
+            style.empty(axes, "none logged")
+    grid[0].set_ylabel("dev BLEU")
+    style.legend_below(figure, columns=len(colors) or 1, order=list(colors))
+    machines = "; ".join(f"{_STYLES[line]}: {hardware}" for hardware, line in styles.items())
+    caption = (
+        f"BLEU of the dev set of {dev_label}, by a beam of one on the first sentences, over the cost of the training "
+        "so far: FLOPs, counted as in Table 2, and seconds times processes. A line is a run; its style is its hardware "
+        f"({machines}).{style.not_shown(missing(expected, costs), 'Without dev BLEU')}"
+    )
+    last = ((name, costs[name].iloc[-1]) for name in runs["name"])
+    ends = (f"{name} {end['dev_bleu']:.1f} at {end['flops']:.2g} FLOPs, {end['seconds']:.3g} s" for name, end in last)
+    return style.Drawing(figure, caption, f"{caption} At the end: {'; '.join(ends) or 'none'}.")
 
 
 def _place_of(name: str) -> tuple[str, str]:

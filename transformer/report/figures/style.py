@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import StringIO
+from math import log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, findSystemFonts, fontManager, get_font
 from matplotlib.text import Text
+from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator
 
 from transformer.report.figures import COLORS
 from transformer.storage.files import replacing
@@ -83,6 +85,15 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
 def label(axes: Axes, x: float, y: float, text: str, **properties) -> None:
     usual = {"ha": "center", "va": "center", "size": SMALL, "zorder": 4, "linespacing": 1.1}
     axes.text(x, y, text, **usual | properties)
+
+
+def tick(axes: Axes, formatter: Formatter) -> None:
+    """Set ticks of a logarithmic horizontal axis whose labels leave room for each other. Limits must stay."""
+    low, high = axes.get_xlim()
+    decades = log10(high / low)
+    between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
+    locator = LogLocator(subs=between) if decades > 0.5 else MaxNLocator(3)
+    axes.xaxis.set(major_locator=locator, major_formatter=formatter, minor_locator=NullLocator())
 
 
 def empty(axes: Axes, text: str) -> None:

@@ -15,25 +15,40 @@ import pandas as pd
 from transformer.config.scales import TABLE_2
 from transformer.evaluation.scores import read_scores, require_one
 from transformer.model.cost import SENTENCE, SUSTAINED, mean_lengths, single_precision, training_flops
-from transformer.report.tables import cells
-from transformer.report.tables.render import NINE_DIGITS, Cell, Column, Note, Table, lay_out
+from transformer.report.tables import cells, claim
+from transformer.report.tables.render import NINE_DIGITS, Cell, Column, Grid, Note, Table, lay_out
 from transformer.storage.checksums import read_manifest, read_trained
 from transformer.storage.records import Trained, run_name
 
 
 def table2(
-    *, paper: str, settings: str, stated: str, score: list[str], label: str, data_of_paper: bool, expected: list[str]
+    *,
+    paper: str,
+    settings: str,
+    stated: str,
+    score: list[str],
+    metrics: list[str],
+    label: str,
+    data_of_paper: bool,
+    expected: list[str],
+    architectures: dict[str, str],
 ) -> tuple[Table, pd.DataFrame]:
-    """Make the table. settings: the paper's Table 3. stated: the paper's trainings. expected: runs by name."""
+    """Make the table.
+
+    settings: the paper's Table 3. stated: the paper's trainings. metrics: the logs of base and of other architectures.
+    expected: runs by name. architectures: by experiment.
+    """
     runs = read_scores(score)
     require_one(runs, "planned_steps", by=["task", "experiment"])
     trainings = pd.read_csv(stated)
     papers = [row | _counted(row["model"], settings, trainings) for row in read_systems(paper)]
-    frame = _systems(papers, runs, label, data_of_paper)
+    frame = _systems(papers, runs, label, data_of_paper, architectures)
     compared = bool(frame.filter(regex="_difference$").notna().any(axis=None))
     tasks = list(runs["task"].unique())
     columns = _columns_of(tasks, compared)
     notes: list[Note] = []
+    if verdicts := claim.verdicts(runs, claim.read_costs(metrics, runs), architectures):
+        notes += [cells.note("table2", "claim"), Grid(("Task", "Compared", "At equal", "Verdict"), verdicts)]
     if len(runs):
         sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
         tokens = int(trainings["target_tokens"].max())
@@ -61,16 +76,17 @@ def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
         counts = [row[f"{task}_seeds"] for task in tasks if row["by"] == "ours"]
         return one_or_each(["0" if pd.isna(count) else str(count) for count in counts])
 
-    def steps(row: dict) -> str:
-        counts = [row[f"{task}_steps"] for task in tasks if pd.notna(row[f"{task}_steps"])]
-        return one_or_each([f"{int(count):,}" if row["by"] == "ours" else str(count) for count in counts])
+    def counts(row: dict, name: str) -> str:
+        found = [row[f"{task}_{name}"] for task in tasks if pd.notna(row[f"{task}_{name}"])]
+        return one_or_each([f"{int(count):,}" if row["by"] == "ours" else str(count) for count in found])
 
     def flops(row: dict, task: str, kind: str) -> Cell:
         text, runs = cells.flops_text(row[f"{task}_{kind}"]), row[f"{task}_runs"]
         return cells.ours(text or "–" * isinstance(runs, str), runs)
 
     columns = [Column("Model", "model", key=True), Column("From", "by", key=True)]
-    columns += [Column("Seeds", seeds, detail=True), Column("Steps", steps, detail=True)]
+    columns += [Column("Seeds", seeds, detail=True), Column("Steps", partial(counts, name="steps"), detail=True)]
+    columns += [Column("Parameters", partial(counts, name="parameters"), detail=True)]
     for task in tasks:
         name, prefix = task.upper(), f"{task}_"
         columns += [
@@ -81,11 +97,12 @@ def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
         if compared:
             columns.append(Column(f"{name} − paper", cells.from_paper("difference", "paper", prefix)))
     kinds = {"flops": "FLOPs, by time", "counted": "FLOPs, counted"}
-    return columns + [
+    columns += [
         Column(f"{task.upper()} {heading}", partial(flops, task=task, kind=kind), detail=True)
         for task in tasks
         for kind, heading in kinds.items()
     ]
+    return columns + [Column(f"{task.upper()} seconds", f"{task}_seconds", detail=True, format="{}") for task in tasks]
 
 
 def _counted(model: str, settings: str | Path, stated: pd.DataFrame) -> dict[str, float]:
@@ -108,23 +125,31 @@ def read_systems(path: str | Path) -> list[dict[str, str]]:
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
 
 
-def _systems(paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bool) -> pd.DataFrame:
+def _systems(
+    paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bool, architectures: dict[str, str]
+) -> pd.DataFrame:
     """Put together a row per system, the paper's and then ours, with columns for each task (`en-de_bleu`).
 
     The paper's cells are text. Its systems that say nothing about our tasks are left out, unless there are no runs.
     """
     names = [f"{metric}{end}" for metric in cells.BLEU_METRICS for end in ("", "_sd")]
     names += ["low", "high", "paper", "difference", "flops", "counted", "steps", "seeds", "runs"]
+    names += ["parameters", "seconds"]
     columns = [f"{task}_{name}" for task in runs["task"].unique() for name in names]
     rows = [row for row in paper if row.keys() & columns or not columns]
     papers = {row["model"]: row for row in paper if row["by"] == "paper"}
     for experiment, of_experiment in runs.groupby("experiment", sort=False):
-        row = {"model": f"Transformer ({experiment})", "by": "ours", "label": label}
+        kind = cells.WORDS["architectures"].get(architectures[experiment], architectures[experiment])
+        row = {"model": f"{kind} ({experiment})", "by": "ours", "label": label}
         for task, seeds in of_experiment.groupby("task"):
             means = {metric: metric for metric in cells.BLEU_METRICS} | {"counted": "flops"}
             values = dict(cells.over_seeds(seeds, "experiment", means, []).iloc[0])
             sustained = seeds["seconds"] * seeds["processes"] * seeds["hardware"].map(single_precision)
             values |= {"flops": sustained.mean(skipna=False), "steps": str(round(seeds["steps"].mean()))}
+            # A mean over kinds of hardware would be the time of none.
+            times = (seeds["seconds"] * seeds["processes"]).groupby(seeds["hardware"], sort=False).mean()
+            values["seconds"] = "; ".join(f"{time:,.0f} on {hardware}" for hardware, time in times.items())
+            values["parameters"] = str(seeds["parameters"].iloc[0])
             values["paper"] = float(papers.get(row["model"], {}).get(f"{task}_bleu", "nan"))
             values["difference"] = values["bleu"] - values["paper"] if data_of_paper else float("nan")
             row |= {f"{task}_{name}": value for name, value in values.items()}

@@ -1,0 +1,77 @@
+"""The paper's first claim (§1, §6.1), tested under Table 2: base is better than other architectures, and cheaper."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from transformer.evaluation.significance import NO_VERDICT, OPEN, RESAMPLES, TRANSLATES, verdict
+from transformer.layout import Run
+from transformer.report.tables import cells
+from transformer.report.tables.render import Row
+from transformer.storage.records import read_metrics
+
+COSTS = {"flops": "FLOPs", "seconds": "seconds"}
+
+
+def read_costs(metrics: list[str], runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Read each run's `dev_bleu` by step, with the `flops` and `seconds` of its training so far, from 0 BLEU at step 0.
+
+    All steps of a run count as equal in FLOPs. Seconds are interpolated between log entries, and summed over processes.
+    """
+    logs, costs = {Run(path.parent).name: path for path in map(Path, metrics)}, {}
+    for run in runs[runs["name"].isin(list(logs))].to_dict("records"):
+        log = pd.DataFrame(read_metrics(logs[run["name"]]), columns=["step", "dev_bleu", "seconds"], dtype=float)
+        timed, scored = log.dropna(subset="seconds"), log.dropna(subset="dev_bleu")
+        if len(scored):
+            curve = pd.DataFrame({"step": [0, *scored["step"]], "dev_bleu": [0, *scored["dev_bleu"]]}, dtype=float)
+            curve["flops"] = curve["step"] * (run["flops"] / run["steps"])
+            seconds = np.interp(curve["step"], [0, *timed["step"]], [0, *timed["seconds"]])
+            costs[run["name"]] = curve.assign(seconds=seconds * run["processes"])
+    return costs
+
+
+def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: dict[str, str]) -> list[Row]:
+    """Compare base with each row of another architecture: a line for each task and part of the claim.
+
+    There is none where base is no Transformer.
+    """
+    transformers = [name for name, architecture in architectures.items() if architecture == "transformer"]
+    rows: list[Row] = []
+    others = runs[~runs["experiment"].isin(transformers)]
+    for (task, experiment), other in others.groupby(["task", "experiment"], sort=False):
+        of_task = runs[runs["task"] == task]
+        base = of_task[of_task["experiment"].isin({"base"} & set(transformers))]
+        steps = " and ".join(dict.fromkeys(f"{each['steps'].mean():,.0f}" for each in (base, other)))
+        learned = base["bleu"].mean() >= TRANSLATES <= other["bleu"].mean()  # both, or there is nothing to compare
+        parts = [(f"steps: {steps}; test", base, other, of_task)]
+        parts += [_at_equal(cost, pd.concat([base, other]), costs) for cost in COSTS]
+        for equal, own, against, pool in parts if len(base) else []:
+            texts, names = [NO_VERDICT, "", ""], ""
+            if len(own) and len(against):
+                found, names = cells.paired(own, against, pool), " ".join([*own["name"], *against["name"]])
+                value, low, high = (cells.difference_text(each, 1) for each in found[2:5])
+                interval = "" if found.low == found.high else f" ({low} to {high})"  # none of one seed's dev BLEU
+                texts = [verdict("higher", found) if learned else OPEN, value + interval, cells.p_text(found.p)]
+            row = {"Task": task.upper(), "Compared": f"`base` − `{experiment}`", "At equal": equal}
+            measured = zip(("Verdict", "Difference", "p"), texts, strict=True)
+            rows.append(row | {heading: cells.ours(text, names) for heading, text in measured})
+    return rows
+
+
+def _at_equal(
+    cost: str, both: pd.DataFrame, costs: dict[str, pd.DataFrame]
+) -> tuple[str, pd.DataFrame, pd.DataFrame, None]:
+    """Return runs of both systems with dev BLEU where the cheapest training ends; seconds, on one kind of hardware."""
+    both = both[both["name"].isin(list(costs))]
+    if cost == "seconds":
+        both = both[both.groupby("hardware")["experiment"].transform("nunique") == 2]
+        both = both[both["hardware"].isin(both["hardware"].mode()[:1])]  # that of most runs
+    curves = [costs[name] for name in both["name"]]
+    budget = min((curve[cost].iloc[-1] for curve in curves), default=0.0)
+    scores = [float(np.interp(budget, curve[cost], curve["dev_bleu"])) for curve in curves]
+    # Dev BLEU has no bootstrap samples, so p accounts for seed variance only.
+    both = both.assign(bleu=scores, draws=[[score] * RESAMPLES for score in scores])
+    at = cells.flops_text(budget) if cost == "flops" else f"{budget:,.0f} on {' '.join(both['hardware'].unique())}"
+    own = both["experiment"] == "base"
+    return f"{COSTS[cost]}: {at if curves else 'none in common'}; dev", both[own], both[~own], None
