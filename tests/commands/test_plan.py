@@ -85,7 +85,7 @@ def test_each_run_counts_once(capsys):
     output = printed(capsys, *options, "scales={paper: {seeds_of: {base: [1, 2]}}}", "--price", "2")
     assert re.search(r"^table4 +2 ", output, re.MULTILINE)
     flops, hours, cost = re.search(r"^table3 +21 +\S+ +(\S+) +(\S+) .* GB +(\S+)$", output, re.MULTILINE).groups()
-    assert re.search("^all +41 ", output, re.MULTILINE)
+    assert re.search("^all +42 ", output, re.MULTILINE)
     assert float(hours) == pytest.approx(float(flops) / (989e12 / 2) / 3600, rel=0.01)
     assert float(cost) == pytest.approx(2 * float(hours), rel=0.01)
 

@@ -21,7 +21,6 @@ from transformer.training.validation import Evaluation
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 BUDGETS = (60, 60)
 STEPS = 7  # an epoch has 5
-DIVISIONS = [(2, 2), pytest.param(4, 1, marks=pytest.mark.slow)]  # processes, pieces of each one's part
 
 
 @cache
@@ -36,8 +35,14 @@ def learned(processes: int, accumulation: int, P_drop: float, name: str = "trans
         return [dict(np.load(f"{out}/{rank}.npz")) for rank in range(processes)]
 
 
-@pytest.mark.parametrize("name", ["transformer", *(pytest.param(each, marks=pytest.mark.slow) for each in TABLE_2)])
-@pytest.mark.parametrize(("processes", "accumulation"), DIVISIONS)
+@pytest.mark.parametrize(
+    ("processes", "accumulation", "name"),
+    [
+        (2, 2, "transformer"),
+        pytest.param(4, 1, "transformer", marks=pytest.mark.slow),
+        *(pytest.param(2, 2, name, marks=pytest.mark.slow) for name in TABLE_2),
+    ],
+)
 def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, accumulation, name):
     """Each pair of each global batch in exactly one process, once; the gradient is that of one process."""
     (alone,), ranks = learned(1, 1, 0.0, name), learned(processes, accumulation, 0.0, name)
