@@ -159,7 +159,7 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     french = ["base/1", "big/1", "lstm/1", "conv/1"]
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
     assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
-    assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no row of `baselines` is trained"
+    assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model of another architecture is trained"
 
 
 def test_the_architecture_of_a_row_of_table_2_is_not_its_name():

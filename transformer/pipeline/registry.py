@@ -308,7 +308,7 @@ def _base_and_baselines(pipeline: Pipeline) -> list[RunName]:
 def _no_baseline(pipeline: Pipeline) -> str | None:
     runs = [run for run in _base_and_baselines(pipeline) if run.experiment != "base"]
     trained = pipeline.of_runs(runs, lambda run: run.scores("test"))
-    return None if trained else "no row of `baselines` is trained"
+    return None if trained else "no model of another architecture is trained"
 
 
 FIGURES = {  # in the page's order
