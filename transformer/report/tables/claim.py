@@ -53,7 +53,7 @@ def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: 
                 value, low, high = (cells.difference_text(each, 1) for each in found[2:5])
                 interval = "" if found.low == found.high else f" ({low} to {high})"  # none of one seed's dev BLEU
                 texts = [verdict("higher", found) if learned else OPEN, value + interval, cells.p_text(found.p)]
-            row = {"Task": task.upper(), "Compared": f"`base` − `{experiment}`", "At equal": equal}
+            row = {"Compared": f"{task.upper()}: `base` − `{experiment}`", "At equal": equal}
             measured = zip(("Verdict", "Difference", "p"), texts, strict=True)
             rows.append(row | {heading: cells.ours(text, names) for heading, text in measured})
     return rows

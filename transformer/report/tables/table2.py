@@ -48,7 +48,7 @@ def table2(
     columns = _columns_of(tasks, compared)
     notes: list[Note] = []
     if verdicts := claim.verdicts(runs, claim.read_costs(metrics, runs), architectures):
-        notes += [cells.note("table2", "claim"), Grid(("Task", "Compared", "At equal", "Verdict"), verdicts)]
+        notes += [cells.note("table2", "claim"), Grid(("Compared", "At equal", "Verdict"), verdicts)]
     if len(runs):
         sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
         tokens = int(trainings["target_tokens"].max())
