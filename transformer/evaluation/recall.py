@@ -24,7 +24,7 @@ from transformer.storage import provenance
 KINDS = 16  # of keys, of values and of filler tokens: ids follow the special ones in this order
 KEYS, VALUES, FILLER = (UNK + 1 + KINDS * kind for kind in range(3))
 ROWS = FILLER + KINDS
-_PAIRS, _BEFORE = 4, 4  # pairs in a sequence; places of pairs before the one that is asked for
+_PAIRS, _BEFORE = 4, 8  # pairs in a sequence; at most so many places before the one that is asked for
 _WARMUP = 100  # steps in which the learning rate rises
 _CPU = torch.device("cpu")
 # What the models of config.yaml leave out: no dropout, as no sequence comes twice.
@@ -52,12 +52,13 @@ def draw(random: np.random.Generator, count: int, distance: int) -> tuple[np.nda
 
     No other pair of a sequence has the key of its question.
     """
-    places = _BEFORE + 1 + distance // 2  # of pairs
+    before = int(random.integers(1, _BEFORE + 1))  # varies, so that no place alone gives the answer
+    places = before + 1 + distance // 2  # of pairs
     ids = random.integers(FILLER, ROWS, (count, 2 * places + 1))
     keys = random.permuted(np.tile(np.arange(KINDS), (count, 1)), axis=1)[:, :_PAIRS]
-    others = np.delete(np.arange(places), _BEFORE)
+    others = np.delete(np.arange(places), before)
     others = random.permuted(np.tile(others, (count, 1)), axis=1)[:, : _PAIRS - 1]
-    at = np.concatenate([np.full((count, 1), _BEFORE), others], axis=1)
+    at = np.concatenate([np.full((count, 1), before), others], axis=1)
     values = random.integers(KINDS, size=(count, _PAIRS))
     np.put_along_axis(ids, 2 * at, KEYS + keys, axis=1)
     np.put_along_axis(ids, 2 * at + 1, VALUES + values, axis=1)
