@@ -63,8 +63,8 @@ class TestResults:
         assert 4 * LINES < french["kept"] <= 5 * (LINES - LOST + 1)  # 81 words are few enough, but ratios are narrower
 
     def test_table_2(self, results):
-        base, big = rows(results, "table2")
-        for row in (base, big):
+        base, big, lstm = rows(results, "table2")
+        for row in (base, big, lstm):
             numbers = ("bleu", "sacrebleu", "low", "high", "difference", "steps", "seeds")
             assert not blank(row, *(f"{task}_{number}" for task in ("en-de", "en-fr") for number in numbers))
         assert not blank(base, "en-de_bleu_sd")
