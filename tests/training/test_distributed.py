@@ -52,7 +52,9 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, 
         for rank in (alone, *ranks):
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)
             expected = alone[f"gradient{step}"]
-            np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+            # An LSTM adds in another order at each position, and seven steps add up.
+            tolerance = (1e-6 if name == "transformer" else 5e-6) * np.abs(expected).max()
+            np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=tolerance)
         parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])
         np.testing.assert_array_equal(np.sort(parts), np.sort(batch))
         np.testing.assert_array_equal(np.sort(alone[f"mine{step}"]), np.sort(batch))
