@@ -42,7 +42,7 @@ def ours(model: Seq2Seq, rows: int, decoding: Decoding) -> System:
     decoders = model.incremental()
 
     def translate(sentences: Ids, beam: int, tokens: int) -> Ids:
-        own = structs.replace(decoding, beam=beam, batch_tokens=tokens)
+        own = structs.replace(decoding, beam_size=beam, max_tokens=tokens)
         return [ids for ((ids, _),) in search(model, rows, sentences, own, decoders=decoders)]
 
     return translate
@@ -58,7 +58,7 @@ def marian(folder: Path, decoding: Decoding) -> System:
     @torch.inference_mode()
     def translate(sentences: Ids, beam: int, tokens: int) -> Ids:
         results = [[]] * len(sentences)
-        options = {"num_beams": beam, "length_penalty": decoding.alpha, "do_sample": False}
+        options = {"num_beams": beam, "length_penalty": decoding.length_penalty, "do_sample": False}
         for batch in by_length(sentences, tokens):
             rows = [torch.tensor(sentences[index]) for index in batch]
             limits = [len(row) + decoding.extra_length for row in rows]
@@ -93,7 +93,7 @@ def ctranslate2(folder: Path, rows: int, decoding: Decoding, compute_type: str) 
         engine, most = shared, tokens
         if len(sentences) >= 4 * threads:
             engine, most = side_by_side, min(-(-sum(map(len, sentences)) // threads), tokens)
-        options = {"beam_size": beam, "length_penalty": decoding.alpha, "suppress_sequences": never}
+        options = {"beam_size": beam, "length_penalty": decoding.length_penalty, "suppress_sequences": never}
         options |= {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(limits)}
         options |= {"batch_type": "tokens", "max_batch_size": max(most, *map(len, sentences), 1)}
         found = engine.translate_batch([[names[token] for token in sentence] for sentence in sentences], **options)
@@ -184,10 +184,10 @@ def main(
         measured(workers, sources[:8], 8, decoding, threads)  # warm-up
         sizes = [*(batches or (1, 8, 64, 512)), TOKENS]
         taken = {size: measured(workers, sources, size, decoding, threads) for size in sizes}
-        greedy = measured(workers, sources, TOKENS, structs.replace(decoding, beam=1), threads)
+        greedy = measured(workers, sources, TOKENS, structs.replace(decoding, beam_size=1), threads)
     vocabulary = Subwords(prepared.vocabulary)
     found = {name: {"name": NAMES[name]} | numbers(name, taken, greedy, references, vocabulary) for name in workers}
-    about = {"beam": decoding.beam, "sentences": len(sources), "left_out": left_out}
+    about = {"beam": decoding.beam_size, "sentences": len(sources), "left_out": left_out}
     leave("decode", f"{experiment.scale}-{run.parent.name}", output, found, **about)
 
 
@@ -196,14 +196,14 @@ def measured(
 ) -> dict[str, Translated]:
     """Translate each chunk by one system after another. A chunk is a batch or, by tokens, a batch for each thread."""
     if size == TOKENS:
-        tokens, chunks = decoding.batch_tokens, by_length(sources, decoding.batch_tokens * threads)
+        tokens, chunks = decoding.max_tokens, by_length(sources, decoding.max_tokens * threads)
     else:
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         tokens, chunks = ANY, [order[at : at + size] for at in range(0, len(order), size)]
     taken = {name: Translated() for name in workers}
     for chunk in chunks:
         for name, worker in workers.items():
-            seconds, outputs = worker([sources[index] for index in chunk], decoding.beam, tokens)
+            seconds, outputs = worker([sources[index] for index in chunk], decoding.beam_size, tokens)
             taken[name].seconds += seconds
             taken[name].outputs |= dict(zip(chunk, outputs, strict=True))
     return taken

@@ -239,7 +239,11 @@ def settings(workload: Workload, folder: Path, fp16: bool) -> dict:
         "data": data | sides | {"dataset_type": "plain", "special_symbols": symbols},
         "training": {
             **{"optimizer": "adam", "adam_betas": [training.beta1, training.beta2], "scheduling": "noam"},
-            **{"learning_rate": training.rate, "learning_rate_factor": training.rate, "learning_rate_min": 0.0},
+            **{
+                "learning_rate": training.learning_rate_scale,
+                "learning_rate_factor": training.learning_rate_scale,
+                "learning_rate_min": 0.0,
+            },
             **{"learning_rate_warmup": training.warmup_steps, "loss": "crossentropy", "normalization": "tokens"},
             **{"label_smoothing": training.epsilon_ls, "batch_size": training.target_tokens, "batch_type": "token"},
             **{"epochs": NEVER, "validation_freq": NEVER, "logging_freq": 100, "shuffle": True},

@@ -45,7 +45,7 @@ class Workload:
     def training(self, folder: Path, kind: type[TrainingRun] = TrainingRun, world: World | None = None) -> TrainingRun:
         """Open its training in `folder`, at the newest state."""
         world, experiment = world or World(0, 1, best_device()), self.experiment
-        evaluation = Evaluation(self.dev, self.vocabulary, self.budgets, experiment.running.bleu_sentences, world)
+        evaluation = Evaluation(self.dev, self.vocabulary, self.budgets, experiment.logging.bleu_sentences, world)
         memory = available_memory(world.device, torch.get_num_threads())
         return kind(experiment, self.text, evaluation, "benchmark", Run(folder), memory)
 
@@ -69,9 +69,9 @@ def of_paper(model: str, pairs: int) -> Workload:
 
 def unending(experiment: Experiment) -> Experiment:
     """Return the experiment as one that never ends, evaluates or saves."""
-    running = structs.replace(experiment.running, evaluate_every=NEVER, save_every=NEVER)
+    logging = structs.replace(experiment.logging, evaluate_every=NEVER, save_every=NEVER)
     training = structs.replace(experiment.training, steps=NEVER)
-    return structs.replace(experiment, training=training, running=running)
+    return structs.replace(experiment, training=training, logging=logging)
 
 
 def random_text(seed: int, pairs: int, rows: int) -> ParallelText:

@@ -32,7 +32,7 @@ def experiment() -> Experiment:
     """Return a run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
     model = {"d_model": 13, "d_ff": 17, "h": 3, "d_k": 5, "d_v": 7, "output_rows": 36}
     steps = {"steps": 11, "source_tokens": 41, "target_tokens": 43}
-    return make_experiment(model=model, running={"log_every": 2, "evaluate_every": 5, "save_every": 3}, **steps)
+    return make_experiment(model=model, logging={"log_every": 2, "evaluate_every": 5, "save_every": 3}, **steps)
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,11 @@ from transformer.evaluation.bleu import marks, paper_reference, paper_tokens, sc
 from transformer.evaluation.significance import RESAMPLES, bleu_draws, limits
 from transformer.model import weights as checkpoints
 from transformer.storage.files import sha256
+from transformer.storage.reading import structured
 
 GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
 TEST = ["(S (NP (NN a)) (VP (VB b) (CD ,)))", "(NP (NN c))", "(S (VP (NN d)) (. .))", ""]
-DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}
+DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}  # the keys of files
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def run(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "run.json").write_text(json.dumps(about_run(digest="ab")))
-    save(Decoding(**DECODING), run / "decoding.yaml")
+    save(structured(DECODING, Decoding, "decoding"), run / "decoding.yaml")
     checkpoints.save_tensors(run / "average.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "steps": [2, 4]})
     checkpoints.save_tensors(run / "one.safetensors", {"x": torch.zeros(1)}, {"digest": "ab", "step": 5})
     return run

@@ -26,8 +26,8 @@ def data(tmp_path_factory):
 def trained(tmp_path_factory, data):
     model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
     sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 300, "warmup_steps": 100, "checkpoint_every": 5}
-    running = {"log_every": 100, "evaluate_every": 100, "save_every": 100}
-    run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, running=running, **sizes))
+    logging = {"log_every": 100, "evaluate_every": 100, "save_every": 100}
+    run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, logging=logging, **sizes))
     do_train(run, data)
     return run
 

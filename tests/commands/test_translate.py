@@ -67,9 +67,21 @@ def test_options_of_other_toolkits(run, tmp_path):
     """n best in Moses' form; in JSON with scores and tokens; all are those of the interface."""
     lines, source = ["ab cd", "", "ef"], tmp_path / "text"
     write_text(source, lines)
-    words = ["translate", "--run", run, "--input", source, "--output", tmp_path / "out", "--beam", 2, "--alpha", 1]
+    words = [
+        "translate",
+        "--run",
+        run,
+        "--input",
+        source,
+        "--output",
+        tmp_path / "out",
+        "--beam-size",
+        2,
+        "--length-penalty",
+        1,
+    ]
     do(*words, "--n-best", 2)
-    expected = transformer.load(run).translate(lines, beam=2, alpha=1, n_best=2)
+    expected = transformer.load(run).translate(lines, beam_size=2, length_penalty=1, n_best=2)
     found = [line.split(" ||| ") for line in (tmp_path / "out").read_text("utf-8").splitlines()]
     every = [(number, one) for number, best in enumerate(expected) for one in (best, *best.others)]
     assert found == [[str(number), one.text, f"{one.score:.4f}"] for number, one in every]

@@ -25,7 +25,7 @@ BASE |= {
     "P_drop_attention": 0.1,
     "P_drop_relu": 0.1,
     "matrices": 1,
-    "rate": 2,
+    "learning_rate_scale": 2,
     "warmup_steps": 8000,
     "beta2": 0.997,
     "epsilon_ls": 0.1,
@@ -33,7 +33,13 @@ BASE |= {
 BASE |= {"max_length": 256, "target_tokens": "8 × 4,096", "sinusoids": "concatenated", "target_spaces": 32}
 BIG = BASE | {"d_model": 1024, "d_ff": 4096, "h": 16, "P_drop": 0.3, "target_tokens": "8 × 2,048"}
 FRENCH = BIG | {"d_ff": 8192, "P_drop": 0.1, "matrices": 3, "target_tokens": "8 × 4,096"}
-FIRST = {"norm": "post", "P_drop_relu": 0, "beta2": 0.98, "rate": 0.5, "max_length": 512}  # of both parsers, too
+FIRST = {
+    "norm": "post",
+    "P_drop_relu": 0,
+    "beta2": 0.98,
+    "learning_rate_scale": 0.5,
+    "max_length": 512,
+}  # of both parsers, too
 PARSER = BASE | FIRST | {"d_model": 1024, "d_k": 128, "P_drop": 0.2, "P_drop_attention": 0.2, "warmup_steps": 16_000}
 PARSER |= {"matrices": 3}
 SEMI = BIG | FIRST | {"P_drop": 0.1, "P_drop_attention": 0, "warmup_steps": 4000, "matrices": 2}
@@ -78,7 +84,7 @@ def test_data_of_the_recipes():
     for recipe, expected in (("paper", ("v9", 175, 1.5)), ("tensor2tensor", ("v11", 100_000, 1_000_000))):
         scale = ScaleSettings(settings.read([], ["scale=paper", f"recipe={recipe}"]), "paper")
         version = scale.tasks["en-de"].train[2].removeprefix("news-commentary-").removesuffix(".de-en")
-        french = scale.preparation("en-fr")
+        french = scale.preprocessing("en-fr")
         assert (version, french.max_words, french.max_ratio) == expected
 
 

@@ -38,7 +38,7 @@ scales:
       parser: {}
       tasks:
         alone: &alone {training: WSJ only, label: "WSJ, section 23", train: [ptb-train], dev: ptb-dev, test: ptb-test,
-          elsewhere: grammar-test, vocabulary: 60, symbols: 50}
+          out_of_domain: grammar-test, vocabulary: 60, symbols: 50}
         both: {<<: *alone, training: WSJ and trees of ours, silver: {path: silver.trees, repeat: 3}}
 """
 
@@ -99,7 +99,7 @@ LEARNED = "expected a corpus that is not learned from, found"
 
 # What is changed, and the line: the place, what is wrong there, what was found. ... stands for names of config.yaml.
 VALUES = [
-    ({"probs": 4}, "unknown key 'probs'; did you mean 'probes'?"),
+    ({"analysis": 4}, "unknown key 'analysis'; did you mean 'analyses'?"),
     ({f"{EN_DE}/dev": MISSING}, "scales.demo.tasks.en-de: missing key 'dev'"),
     ({f"{GUM}/size": 9}, "downloads.gum.tar.gz: expected sha256 and size or ..., found size and repacked"),
     ({"report/gpu_hour": "cheap"}, "report.gpu_hour: expected unknown or a number from ..., found 'cheap'"),
@@ -116,7 +116,7 @@ VALUES = [
         "corpora.mine.files: ... found False: ...",
     ),
     ({"base/positions": ["none"]}, "base.positions: expected ..., found ['none']..."),
-    ({"decoding/alpha": float("nan")}, "decoding.alpha: expected a finite number, found nan"),
+    ({"decoding/length_penalty": float("nan")}, "decoding.length_penalty: expected a finite number, found nan"),
     ({f"{BOTH}/silver/path": "{x}"}, f"{BOTH}.silver.path: expected a path, found '{{x}}'"),
 ]
 NAMES = [
@@ -131,14 +131,14 @@ NAMES = [
     ),
     ({f"{BOTH}/silver": MADE | {"parser": "both"}}, f"{BOTH}.silver.parser: expected one of ... (alone), found 'both'"),
     ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: 'en-cs' is a task of scale mine already"),
-    ({"claims/big": {"N": 2}}, "claims: expected a name that no other row has, found 'big'"),
-    ({"claims/untied/positions": "words"}, "scales.demo: en-de: untied: tied: expected true ..., found false"),
+    ({"ablations/big": {"N": 2}}, "ablations: expected a name that no other row has, found 'big'"),
+    ({"ablations/untied/positions": "words"}, "scales.demo: en-de: untied: tied: expected true ..., found false"),
     (
-        {"claims/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
+        {"ablations/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
         "scales.demo: wide-2N: N: expected 4, twice base's, found 6",
     ),
     ({f"{EN_CS}/target": "en"}, f"{EN_CS}.target: expected another language than the source's, found 'en'"),
-    ({f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}}, f"{BOTH}.elsewhere: {LEARNED} 'grammar-test'"),
+    ({f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}}, f"{BOTH}.out_of_domain: {LEARNED} 'grammar-test'"),
     # Sentences that are learned from, by another name.
     ({"corpora/grammar-dev/grammar/skip": 19999}, f"{EN_DE}.dev: {LEARNED} 'grammar-dev', which ... 'grammar-train'"),
     ({"corpora/ptb-dev/treebank/sections": [4, 22]}, f"{ALONE}.dev: {LEARNED} 'ptb-dev', which ... 'ptb-train'"),
@@ -177,7 +177,7 @@ SMALL = ("no-residual-N-2",)  # the demo's base has N: 2 itself
 @pytest.mark.parametrize("place", ["", f"{DEMO}/"])
 def test_claims_that_base_contradicts_or_that_repeat_it_or_another_are_not_trained(folder, good, place, base, left_out):
     config = settings.accept(changed(good, {f"{place}base/{key}": value for key, value in base.items()}))
-    assert set(config.claims) - set(ScaleSettings(config, "demo").trained_claims) == left_out
+    assert set(config.ablations) - set(ScaleSettings(config, "demo").trained_ablations) == left_out
 
 
 @pytest.mark.parametrize(
@@ -201,14 +201,22 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
     ("text", "entries", "line"),
     [
         ("experiments:\n  base: {}\n  mine: {P_dropp: 0}\n", [], "wrong.yaml, line 3: experiments.mine: unknown key"),
-        ("claims:\n  a: {}\nscales:\n  demo:\n    depth: 0\n", [], "wrong.yaml, line 5: scales.demo.depth: expected"),
+        (
+            "ablations:\n  a: {}\nscales:\n  demo:\n    depth: 0\n",
+            [],
+            "wrong.yaml, line 5: scales.demo.depth: expected",
+        ),
         ("scales: {demo: {rows: [bas]}}\n", ["scale=dem"], "--config: scale: expected one of"),
         ("corpora:\n  a.b:\n    files:\n      en.x: {}\n", [], "wrong.yaml, line 4: corpora.a.b.files: expected"),
         ("scales: {demo: {seeds: [1, -1]}}\n", [], "wrong.yaml, line 1: scales.demo.seeds.1: expected"),
         ("base: {N: 0}\n", ["base={N: 1, h: 0}"], "--config: base.h: expected"),
         # What a row has at a scale comes from the row, from base, and from the scale's own of both.
-        ("running: {}\nexperiments:\n  heads-1: {d_k: 20}\n", [], "wrong.yaml, line 3: scales.demo: en-de: heads-1"),
-        ("claims:\n  pre-norm:\n    steps: 3\nscales:\n  demo: {rows: [base, pre-norm]}\n", [], "wrong.yaml, line 3: "),
+        ("logging: {}\nexperiments:\n  heads-1: {d_k: 20}\n", [], "wrong.yaml, line 3: scales.demo: en-de: heads-1"),
+        (
+            "ablations:\n  pre-norm:\n    steps: 3\nscales:\n  demo: {rows: [base, pre-norm]}\n",
+            [],
+            "wrong.yaml, line 3: ",
+        ),
         ("scales:\n  demo:\n    base: {steps: 3}\n", [], "wrong.yaml, line 3: scales.demo: en-de: base: steps: "),
         ("{}\n", ["base={d_k: 20}"], "--config: scales.demo: en-de: base: d_k: 20 cannot be divided by 8"),
     ],
@@ -240,7 +248,11 @@ def test_a_scale_takes_what_it_does_not_say_from_another(folder):
     (folder / "like.yaml").write_text(LIKE)
     config = settings.read(["own.yaml", "like.yaml"], [])
     given, short, shorter = (config.scales[name] for name in ("multi30k", "short", "shorter"))
-    assert (short.width, short.base.steps, short.base.rate) == (given.width, 9000, given.base.rate)
+    assert (short.width, short.base.steps, short.base.learning_rate_scale) == (
+        given.width,
+        9000,
+        given.base.learning_rate_scale,
+    )
     assert (short.experiments["big"].P_drop, short.experiments["big"].steps) == (0.3, given.experiments["big"].steps)
     assert (short.tasks, short.figures, short.parsing) == (given.tasks, given.figures, given.parsing)
     assert (shorter.base, shorter.rows, shorter.seeds_of) == (short.base, short.rows, given.seeds_of)

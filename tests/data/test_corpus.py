@@ -70,9 +70,9 @@ def test_an_error_ends_all_processes(task, message):
     assert not multiprocessing.active_children()
 
 
-def tokenized(folder, corpora, preparation, clean, processes=1):
+def tokenized(folder, corpora, preprocessing, clean, processes=1):
     outputs = (folder / "train.source.tok", folder / "train.target.tok")
-    counts = write_tokenized(corpora, outputs, LANGUAGES, preparation, clean, processes)
+    counts = write_tokenized(corpora, outputs, LANGUAGES, preprocessing, clean, processes)
     return counts, *map(read, outputs)
 
 
@@ -80,16 +80,16 @@ COUNTED = {"read": 5, "kept": 2, "blank": 2, "long": 1, "unequal": 0}
 
 
 def test_cleaning_counts_words_after_tokenising_and_drops_both_sides(tmp_path, experiment):
-    preparation = replace(experiment.preparation, max_words=4)
+    preprocessing = replace(experiment.preprocessing, max_words=4)
     pairs = [("a b c", "x y z"), ("", "x"), ("a b c d", "x y z!"), ("a b c d!", "x"), ("a", "\u2028 \t")]
     corpora = [sides(tmp_path, "a", pairs)]
-    counts, source, target = tokenized(tmp_path, corpora, preparation, clean=True)
+    counts, source, target = tokenized(tmp_path, corpora, preprocessing, clean=True)
     assert (counts, source, target) == (COUNTED, ["a b c", "a b c d"], ["x y z", "x y z !"])
 
 
 def test_two_processes_write_what_one_writes(tmp_path, experiment, small_chunks):
     corpora = [sides(tmp_path, "a", PAIRS), sides(tmp_path, "b", [("", "x"), *PAIRS[:4]])]
-    one, two = (tokenized(tmp_path, corpora, experiment.preparation, True, processes) for processes in (1, 2))
+    one, two = (tokenized(tmp_path, corpora, experiment.preprocessing, True, processes) for processes in (1, 2))
     assert one == two
     assert one[0] == {"read": 30, "kept": 29, "blank": 1, "long": 0, "unequal": 0}
     assert one[1] == [f"It &apos;s dog {n} !" for n in [*range(25), *range(4)]]
@@ -99,5 +99,5 @@ def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experimen
     files = sides(tmp_path, "a", [("", "x"), ("a", "")])
     old = write_text(tmp_path / "train.source.tok", ["old"])
     with pytest.raises(InputError, match=rf"{files[0]}: no pair of 2 is left after cleaning: 2 with a blank side, 0 "):
-        tokenized(tmp_path, [files], experiment.preparation, clean=True)
+        tokenized(tmp_path, [files], experiment.preprocessing, clean=True)
     assert read(old) == ["old"]

@@ -11,14 +11,14 @@ from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
 from support.commands import do
 from support.toy import write_text
 
-from transformer.config.experiment import Preparation
+from transformer.config.experiment import Preprocessing
 from transformer.data.corpus import Subwords, blank, learn
 from transformer.data.preprocessing import tokenize_split
 from transformer.data.tokenization import _RULES, Tokenizer, _flaw, language_of, no_rules, uses_moses
 from transformer.evaluation.bleu import cut, marks, missing_tokenizer, moses_tokens, scores, tokenizer_of, warnings
 from transformer.layout import Data
 
-MOSES = Preparation(normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
+MOSES = Preprocessing(normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
 NONE = replace(MOSES, tokenizer="none")
 CODES = "fr-FR fr, EN en, en-US en, pt_BR pt, zh_TW zh, DE de, uk uk, zh-Hant-HK zh, deu_Latn de, cmn_Hans zh, jpn ja, "
 CODES += "cn zh, chi zh, jp ja, kr ko"
@@ -86,10 +86,10 @@ BROKEN = [line for code, line in COME_BACK if code == "de" and re.search("geht's
 BROKEN += [line for code, line in COME_BACK if "\u200d" in line and code == "en"]
 
 
-@pytest.mark.parametrize("preparation", [MOSES, replace(MOSES, escape=False)], ids=["usual", "bare"])
+@pytest.mark.parametrize("preprocessing", [MOSES, replace(MOSES, escape=False)], ids=["usual", "bare"])
 @pytest.mark.parametrize(("code", "line"), COME_BACK)
-def test_text_comes_back(code, line, preparation):
-    tokenizer = Tokenizer(code, preparation)
+def test_text_comes_back(code, line, preprocessing):
+    tokenizer = Tokenizer(code, preprocessing)
     words = tokenizer.tokenize(line)
     if line in BROKEN:
         assert tokenizer.detokenize(words) != line

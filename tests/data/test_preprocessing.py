@@ -33,7 +33,7 @@ def tokenize(tmp_path, experiment):
             lines = [" ".join(draw.choices(WORDS[language], k=draw.randint(2, 9))) + f" {n}!" for n in range(count)]
             file.write_text("\n".join([*lines, "" if language == "de" else "a", ""]), "utf-8")
         corpora, data = [(files["en"], files["de"])], Data(tmp_path / "data")
-        tokenize_split(data, split, corpora, tuple(WORDS), experiment.preparation, processes=1, **options)
+        tokenize_split(data, split, corpora, tuple(WORDS), experiment.preprocessing, processes=1, **options)
 
     return tokenize
 
@@ -50,10 +50,10 @@ def data(tmp_path, tokenize):
 @pytest.mark.parametrize("languages", [("en", "de"), ("en", "uk"), ("uk", "en")])
 def test_subwords_of_raw_text_do_not_mix_letters_with_punctuation(tmp_path, experiment, languages):
     """Moses has cut its text before; a language whose default is raw text needs it on either side."""
-    data, preparation = Data(tmp_path), experiment.preparation
+    data, preprocessing = Data(tmp_path), experiment.preprocessing
     for side in SIDES:
         data.tokens("train", side).write_text("so! go! no! to!\n" * 9, "utf-8")
-    learn_vocabulary(data, subwords=14, sentences=1000, languages=languages, preparation=preparation)
+    learn_vocabulary(data, subwords=14, sentences=1000, languages=languages, preprocessing=preprocessing)
     mixed = [piece for piece in Subwords(data.vocabulary).pieces if re.search(r"\w!", piece)]
     assert bool(mixed) == (languages == ("en", "de"))
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from sacremoses import MosesPunctNormalizer
 
-from transformer.config.experiment import Preparation
+from transformer.config.experiment import Preprocessing
 from transformer.data.tokenization import Normalizer, Tokenizer
 
-MOSES = Preparation(normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
+MOSES = Preprocessing(normalize_punctuation=True, escape=True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
 
 
 @pytest.mark.parametrize(

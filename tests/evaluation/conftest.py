@@ -17,8 +17,8 @@ def place(tmp_path_factory):
     data = make_data(place / "data", random_lines(1, 2000, longest=6), dev)
     model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
     sizes = {"source_tokens": 600, "target_tokens": 600, "steps": STEPS, "warmup_steps": 60, "checkpoint_every": 10}
-    running = {"log_every": 100, "evaluate_every": STEPS, "save_every": STEPS}
-    run = make_run(place / "run", make_experiment(model=model, running=running, **sizes))
+    logging = {"log_every": 100, "evaluate_every": STEPS, "save_every": STEPS}
+    run = make_run(place / "run", make_experiment(model=model, logging=logging, **sizes))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSFORMER_DEVICE", "cpu")
         do("train", run, "--data", data, "--threads", 1)

@@ -36,8 +36,8 @@ def dev(place) -> list[str]:
 
 def test_score_of_known_sentences():
     """Half of the words of the references are written, all in their places: BLEU is the brevity penalty, exp(1 - 2)."""
-    preparation = SimpleNamespace(tokenizer=None)
-    translator = SimpleNamespace(experiment=SimpleNamespace(preparation=preparation))
+    preprocessing = SimpleNamespace(tokenizer=None)
+    translator = SimpleNamespace(experiment=SimpleNamespace(preprocessing=preprocessing))
     run = SimpleNamespace(header={"language": "en"}, translator=translator)
     scores = EvaluatedRun.bleu(run, ["a b c d"], ["a b c d e f g h"])
     assert scores["bleu"] == pytest.approx(100 * 2.718281828**-1)
@@ -46,7 +46,7 @@ def test_score_of_known_sentences():
     with pytest.raises(InputError, match=r"BLEU: expected words in the references, found 1 blank lines$"):
         EvaluatedRun.bleu(run, ["a"], [""])
     escaped = ["it &apos;s a dog , is n&apos;t it"], ["it &apos;s a dog , is n&apos;t it ?"]
-    preparation.tokenizer = "given"
+    preprocessing.tokenizer = "given"
     assert EvaluatedRun.bleu(run, *escaped)["length_ratio"] == 8 / 9
 
 

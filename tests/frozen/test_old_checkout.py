@@ -14,7 +14,7 @@ import pytest
 import yaml
 from support.mirror import mirrored
 from support.project import ROOT, transformer
-from support.toy import DECODING, PREPARATION, make_experiment, random_lines, write_text
+from support.toy import DECODING, PREPROCESSING, make_experiment, random_lines, write_text
 
 from transformer.config.experiment import given, save
 from transformer.data.preprocessing import encode_splits, learn_vocabulary, tokenize_split
@@ -51,7 +51,7 @@ def call(checkout: Path, *arguments: str) -> None:
 def prepare_by_commands(checkout: Path, data: Path) -> None:
     for split in ("train", "dev"):
         texts = ["--source", f"{data}/{split}.en", "--target", f"{data}/{split}.de", "--languages", "en", "de"]
-        options = ["--preparation", json.dumps(given(PREPARATION)), "--processes", "1"]
+        options = ["--preprocessing", json.dumps(given(PREPROCESSING)), "--processes", "1"]
         call(checkout, "tokenize", *texts, *options, "--output", str(data / split))
     sides = [str(data / f"train.{side}.tok") for side in ("source", "target")]
     size = ["--size", "28", "--sentences", "1000", "--output", str(data / "vocabulary.model")]
@@ -62,7 +62,7 @@ def prepare_by_commands(checkout: Path, data: Path) -> None:
 def prepare(data: Data) -> None:
     for split in ("train", "dev"):
         texts = data.folder / f"{split}.en", data.folder / f"{split}.de"
-        tokenize_split(data, split, [texts], ("en", "de"), PREPARATION, processes=1)
+        tokenize_split(data, split, [texts], ("en", "de"), PREPROCESSING, processes=1)
     learn_vocabulary(data, subwords=28, sentences=1000)
     encode_splits(data, ["train", "dev"], processes=1)
 

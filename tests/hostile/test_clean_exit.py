@@ -12,14 +12,14 @@ import psutil
 import pytest
 from msgspec import to_builtins
 from support.project import ROOT
-from support.toy import PREPARATION, PROCESSOR, heed_signals, write_text
+from support.toy import PREPROCESSING, PROCESSOR, heed_signals, write_text
 
 # Signals.
 
 SCRIPT = ROOT / "workflow/scripts/tokenize_text.py"
 # As Snakemake begins a script, also with the name of the original file.
 PREAMBLE = """from types import SimpleNamespace as Names
-params = Names(data="{folder}", languages=["en", "de"], preparation={preparation}, longest=9)
+params = Names(data="{folder}", languages=["en", "de"], preprocessing={preprocessing}, longest=9)
 files = Names(source=["{text}"], target=["{text}"], vocabulary=[])
 snakemake = Names(input=files, params=params, log=["{log}"], threads=2, wildcards=Names(split="train"))
 __file__ = "{script}"
@@ -31,7 +31,7 @@ def starting(tmp_path):
     """Yield a job whose two workers are being started; it will write to the folder `to`."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
     names = {"folder": tmp_path / "to", "text": text, "log": tmp_path / "log", "script": SCRIPT}
-    preamble = PREAMBLE.format(preparation=to_builtins(PREPARATION), **names)
+    preamble = PREAMBLE.format(preprocessing=to_builtins(PREPROCESSING), **names)
     write_text(tmp_path / "job.py", [preamble, SCRIPT.read_text("utf-8")])
     options = {"stderr": subprocess.PIPE, "env": PROCESSOR, "preexec_fn": heed_signals, "start_new_session": True}
     with psutil.Popen([sys.executable, tmp_path / "job.py"], **options) as process:

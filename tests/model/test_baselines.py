@@ -257,7 +257,7 @@ def test_beam_search_with_states_finds_what_it_finds_without(name, monkeypatch):
     assert sum(opened) == len(SOURCES)
     assert [[ids for ids, _ in each] for each in found] == [[ids for ids, _ in each] for each in expected]
     assert len({tuple(each[0][0]) for each in found}) > 3
-    greedy_found = search(model, ROWS, SOURCES[:2], replace(DECODING, beam=1))
+    greedy_found = search(model, ROWS, SOURCES[:2], replace(DECODING, beam_size=1))
     for source, ((ids, _),) in zip(SOURCES[:2], greedy_found, strict=True):
         assert greedy(model, source, ROWS, len(ids)) == ids
 

@@ -138,8 +138,8 @@ def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
     assert counters["stats"]["unique_graphs"] == 1
 
 
-def start(folder, running: dict | None = None) -> TrainingRun:
-    return toy.start(folder, make_experiment(model=LIKE_HEADS | {"N": 1}, running=running, steps=13))
+def start(folder, logging: dict | None = None) -> TrainingRun:
+    return toy.start(folder, make_experiment(model=LIKE_HEADS | {"N": 1}, logging=logging, steps=13))
 
 
 def no_compiler(graph, inputs):

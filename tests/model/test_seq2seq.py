@@ -68,7 +68,7 @@ def test_another_architecture_trains_and_translates(tmp_path, monkeypatch):
     assert not torch.equal(model.rows, before)
     assert (model.parameter_count(), model.device) == (before.numel(), CPU)
     sentence = TEXT.source[3].tolist()
-    (((ids, _),),) = search(model, ROWS, [sentence], replace(DECODING, beam=1))
+    (((ids, _),),) = search(model, ROWS, [sentence], replace(DECODING, beam_size=1))
     assert (logits(model, sentence, ids)[:-1, 1:].argmax(dim=1) + 1).tolist() == ids
     with pytest.raises(InputError, match=r"^attention heads: expected a Transformer, found the architecture Bag$"):
         attention_weights(model, sentence, [*ids, EOS])

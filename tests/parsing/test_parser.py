@@ -59,10 +59,10 @@ def subwords(data):
 def parser(tmp_path_factory, data):
     model = {"N": 1, "d_model": 64, "d_ff": 128, "d_k": 16, "d_v": 16, "P_drop": 0.0}
     rows = {"embedding_rows": SIZE, "output_rows": ROWS}
-    training = {"steps": 200, "rate": 0.12, "warmup_steps": 70, "checkpoint_every": 5, "epsilon_ls": 0.0}
+    training = {"steps": 200, "learning_rate_scale": 0.12, "warmup_steps": 70, "checkpoint_every": 5, "epsilon_ls": 0.0}
     tokens = {"source_tokens": 1200, "target_tokens": 1200}
-    running = {"log_every": 200, "evaluate_every": 200, "save_every": 200}
-    resolved = make_experiment(model=model | rows, running=running, **training, **tokens)
+    logging = {"log_every": 200, "evaluate_every": 200, "save_every": 200}
+    resolved = make_experiment(model=model | rows, logging=logging, **training, **tokens)
     run = make_run(tmp_path_factory.mktemp("run") / "1", resolved)
     save(msgspec.structs.replace(DECODING, extra_length=60), run / "decoding.yaml")
     do("train", run, "--data", data, "--threads", 1)
@@ -92,7 +92,7 @@ def log_probability(parser: Parser, sentence: list[str], symbols: list[str]) -> 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
     """§6.1: ((5 + length) / 6)^alpha, and EOS counts."""
-    parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, alpha=alpha))
+    parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, length_penalty=alpha))
     for sentence, parsed in zip(WORDS, parser.parse(WORDS), strict=True):
         symbols = encode_tree(parsed.tree)[1]
         penalty = ((5 + len(symbols) + 1) / 6) ** alpha
@@ -103,7 +103,7 @@ def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
 def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, constrained):
     """The tree has exactly the words, even ones that are not in the vocabulary; a constrained search has no faults."""
     model = random_model(0, embedding_rows=SIZE, output_rows=ROWS)
-    decoding = msgspec.structs.replace(DECODING, beam=2, extra_length=1000 if constrained else 20)
+    decoding = msgspec.structs.replace(DECODING, beam_size=2, extra_length=1000 if constrained else 20)
     parser = Parser(model, subwords, decoding, constrained)
     sentences = [*WORDS, ["Mary", "runs", "."], ["(", ")"], ["naïve", "(S", "字", "<unk>"], ["symbol", "unused"]]
     parses = parser.parse(sentences)
@@ -113,7 +113,7 @@ def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, constrained)
 
 def test_a_sentence_that_is_too_long_has_a_flat_tree_and_the_others_their_own(parser):
     """It has one subword more than there are positions, counting EOS."""
-    parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, beam=1))
+    parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, beam_size=1))
     first, flat, longest, last = parser.parse([WORDS[0], ["cat"] * POSITIONS, ["cat"] * (POSITIONS - 1), WORDS[1]])
     assert bracketed(flat.tree) == f"(TOP{' (XX cat)' * POSITIONS})"
     assert (flat.fault, flat.score) == (TOO_LONG, None)

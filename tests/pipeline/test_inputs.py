@@ -70,7 +70,7 @@ def test_phrases_and_silver_trees_are_for_training():
 def test_snakemake_compares_all_values_that_are_not_untracked():
     """It compares no value of a function that takes `input` or `output`: a changed vocabulary would go unnoticed."""
     ask = asked()
-    for function in (ask.vocabulary_options, ask.mix_options, ask.preparation, ask.treebank_options, ask.identity):
+    for function in (ask.vocabulary_options, ask.mix_options, ask.preprocessing, ask.treebank_options, ask.identity):
         assert list(inspect.signature(function).parameters) == ["wildcards"]
     assert list(inspect.signature(untracked(ask.longest)).parameters) == ["wildcards", "output"]
     assert untracked(ask.longest)(wildcards(), ["data.json"]) == ask.longest(wildcards())
@@ -82,18 +82,18 @@ def test_weights_and_search_of_translations():
     assert ask.weights(wildcards(suffix=".beam-1")).name == "average.safetensors"
     assert json.loads(ask.search(wildcards(suffix=".alpha-0"))) == {"alpha": 0.0}
     tiny = ask.decoding(wildcards(scale="multi30k-tiny"))
-    assert tiny == to_builtins(ask.config.decoding) | {"beam": 5, "alpha": 1.33}
+    assert tiny == {"beam": 5, "alpha": 1.33, "extra_length": 50, "batch_tokens": 4096}
 
 
 def test_text_is_prepared_as_scale_and_task_say():
     """At paper scale as the authors did: no punctuation is normalised; English-French has about 36 million pairs."""
     ask = asked()
-    common = to_builtins(ask.config.preparation)
+    common = to_builtins(ask.config.preprocessing)
     own = {"normalize_punctuation": False, "max_piece_length": 512}
-    assert ask.preparation(wildcards()) == common | own
-    french = ask.preparation(wildcards(task="en-fr"))
+    assert ask.preprocessing(wildcards()) == common | own
+    french = ask.preprocessing(wildcards(task="en-fr"))
     assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
-    assert ask.preparation(wildcards(task="supervised"))["max_words"] == common["max_words"]
+    assert ask.preprocessing(wildcards(task="supervised"))["max_words"] == common["max_words"]
     sentences = common["vocabulary_sentences"]
     assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000, "sentences": sentences, "longest": 512}
     assert ask.vocabulary_options(wildcards(scale="demo"))["longest"] is None
@@ -134,7 +134,7 @@ def test_beam_and_alpha_are_tried_where_the_scale_names_some():
 
 
 def test_an_analysis_without_its_settings_is_named():
-    with pytest.raises(InputError, match=r"^probes: tuning: missing key 'alphas' at scale demo$"):
+    with pytest.raises(InputError, match=r"^analyses: tuning: missing key 'alphas' at scale demo$"):
         asked().analysis_options(wildcards(scale="demo", analysis="tuning"))
 
 

@@ -26,7 +26,9 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Make a run whose model every peer has; without dropout, nothing is left to chance."""
-    experiment = make_experiment(model=SQUARE | {"P_drop": 0.0}, source_tokens=200, target_tokens=200, rate=0.1)
+    experiment = make_experiment(
+        model=SQUARE | {"P_drop": 0.0}, source_tokens=200, target_tokens=200, learning_rate_scale=0.1
+    )
     run = make_run(tmp_path_factory.mktemp("runs") / "en-de/base/1", experiment)
     model = random_model(1, **SQUARE)
     checkpoints.save_tensors(run / "average.safetensors", model.state_dict(), {"digest": "ab", "steps": [1]})

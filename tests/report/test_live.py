@@ -61,11 +61,11 @@ def test_scores_and_attention_are_the_models(address, trial):
     """Weights are rounded to three digits."""
     found, translator = question(address, LINES[0].replace(" ", "\n")), trial.translator  # a line break is a space
     (source,) = translator.encode(LINES[:1])
-    ((*ranked,),) = translator.search([source], translator.decoding.beam)
+    ((*ranked,),) = translator.search([source], translator.decoding.beam_size)
     assert [one["text"] for one in found["translations"]] == translator.decode([ids for ids, _ in ranked])
     scores = [one["score"] for one in found["translations"]]
     assert scores == pytest.approx([score for _, score in ranked], rel=1e-5)
-    assert len(scores) == translator.decoding.beam
+    assert len(scores) == translator.decoding.beam_size
     target, (sentence,) = [*ranked[0][0], EOS], found["attention"]["sentences"]
     assert sentence["source"] == translator.vocabulary.names(source)
     assert sentence["target"] == translator.vocabulary.names(target)

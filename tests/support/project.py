@@ -168,7 +168,7 @@ def make_small(place: Path) -> Path:
     project = copy_project(place)
     paths = ROOT / "config.yaml", Path(__file__).with_name("small.yaml")
     config, small = (yaml.safe_load(path.read_text("utf-8")) for path in paths)
-    for section in ("experiments", "baselines", "claims"):
+    for section in ("experiments", "baselines", "ablations"):
         config[section] = {name: config[section][name] for name in small.pop(section)}
     downloads = {}
     train, test = take(1, 0, 300), take(2, 0, 8)

@@ -14,7 +14,7 @@ LANGUAGES = [code for code in WORDS if code != "en"]
 SPLITS = {"train": slice(160), "dev": slice(160, 200)}
 BASE = {"N": 2, "steps": 160, "warmup_steps": 60, "source_tokens": 600, "target_tokens": 600, "checkpoint_every": 10}
 SCALE = {"label": "five scripts", "width": 8, "depth": 2, "seeds": [1], "rows": ["base"], "base": BASE}
-SCALE |= {"experiments": {}, "running": {"evaluate_every": 80, "bleu_sentences": 10}}
+SCALE |= {"experiments": {}, "logging": {"evaluate_every": 80, "bleu_sentences": 10}}
 
 
 def write_corpora(project: Path) -> Path:

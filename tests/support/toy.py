@@ -42,8 +42,8 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 
 WORDS = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
 ROWS = 37  # of the embedding: more than the toy vocabulary has subwords
-PREPARATION = settings.Preparation(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
-DECODING = settings.Decoding(beam=3, alpha=0.6, extra_length=5, batch_tokens=100)
+PREPROCESSING = settings.Preprocessing(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
+DECODING = settings.Decoding(beam_size=3, length_penalty=0.6, extra_length=5, max_tokens=100)
 
 TABLE_2 = {"lstm": {"architecture": "lstm"}, "conv": {"architecture": "conv", "k": 3}}  # its other architectures
 TABLE_5 = {  # the forms that Table 5 gives the model
@@ -121,9 +121,15 @@ def metrics(folder: Path, without: tuple[str, ...] = ("seconds", "target_tokens_
     return [{key: value for key, value in entry.items() if key not in without} for entry in entries]
 
 
-def make_experiment(seed: int = 1, model: dict | None = None, running: dict | None = None, **training) -> Experiment:
-    """Return an experiment of a few steps on small batches; `model`, `running` and the rest change single values."""
-    steps = {"steps": 8, "rate": 1.0, "warmup_steps": 4, "checkpoint_every": 2, "averaged_checkpoints": 3}
+def make_experiment(seed: int = 1, model: dict | None = None, logging: dict | None = None, **training) -> Experiment:
+    """Return an experiment of a few steps on small batches; `model`, `logging` and the rest change single values."""
+    steps = {
+        "steps": 8,
+        "learning_rate_scale": 1.0,
+        "warmup_steps": 4,
+        "checkpoint_every": 2,
+        "averaged_checkpoints": 3,
+    }
     steps |= {"source_tokens": 60, "target_tokens": 60, "epsilon_ls": 0.1}
     optimizer = {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9}
     often = {"log_every": 1, "evaluate_every": 2, "bleu_sentences": 0, "save_every": 2}
@@ -135,8 +141,8 @@ def make_experiment(seed: int = 1, model: dict | None = None, running: dict | No
         target="de",
         model=model_config(**model or {}),
         training=settings.Training(**steps | optimizer | training),
-        preparation=PREPARATION,
-        running=settings.Running(**often | (running or {})),
+        preprocessing=PREPROCESSING,
+        logging=settings.Logging(**often | (logging or {})),
     )
 
 

@@ -33,7 +33,7 @@ from transformer.training.states import best, dev_perplexities, publish
 from transformer.training.validation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
-EARLY = {"steps": 60, "rate": 3.0, "patience": 2, "averaged_checkpoints": 2}
+EARLY = {"steps": 60, "learning_rate_scale": 3.0, "patience": 2, "averaged_checkpoints": 2}
 
 
 def test_the_best_step_is_the_first_of_equal_ones():
@@ -67,7 +67,7 @@ def test_a_checkpoint_stays_until_no_saved_state_may_need_it(tmp_path, monkeypat
     """Step 6 is the best one until the training is killed at step 8; from step 5 on again, as by chance, it is not."""
     killed, again = {2: 4.0, 4: 3.0, 6: 2.0}, {6: 3.5, 8: 3.6}
     for given in (killed, again):
-        run = start(tmp_path, make_experiment(running={"evaluate_every": 1000, "save_every": 5}, **EARLY))
+        run = start(tmp_path, make_experiment(logging={"evaluate_every": 1000, "save_every": 5}, **EARLY))
         monkeypatch.setattr(Evaluation, "perplexity", lambda *_, run=run, given=given: given[run.progress.step])
         with pytest.raises(TrainingError, match="KeyError: 8") if given is killed else nullcontext():
             train(run)
@@ -84,7 +84,7 @@ def test_several_processes_end_at_the_same_step(tmp_path):
 
 def train_up_to(stop: int | None, folder: Path, world: World = ALONE) -> TrainingRun:
     """Train with the perplexities of the first test, to the end or up to a step at which it is interrupted."""
-    run = start(folder, make_experiment(running={"evaluate_every": 1000}, **EARLY), world=world)
+    run = start(folder, make_experiment(logging={"evaluate_every": 1000}, **EARLY), world=world)
     given = dict(zip(range(2, 61, 2), [4.0, 3.0, 2.0, 5.0, 6.0, *[1.0] * 25], strict=True))
     Evaluation.perplexity = lambda *_: given[run.progress.step]
     interrupt(run, stop) if stop else train(run)
@@ -109,12 +109,12 @@ def test_a_whole_run_goes_on_from_another(tmp_path):
     data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
     first, second = (tmp_path / name for name in ("first", "second"))
     average = Run(first).average
-    for folder, changes in ((first, {}), (second, {"initial_weights": str(average), "rate": 0.5})):
+    for folder, changes in ((first, {}), (second, {"initial_weights": str(average), "learning_rate_scale": 0.5})):
         make_run(folder, make_experiment(**changes))
         cli.main(["train", str(folder), "--data", str(data), "--threads", "1"])
     assert len(json.loads(Run(second).record.read_text())["initial_sha256"]) == 64
     Run(first).vocabulary.write_bytes(b"other")
-    make_run(second, make_experiment(initial_weights=str(average), rate=0.6))
+    make_run(second, make_experiment(initial_weights=str(average), learning_rate_scale=0.6))
     with pytest.raises(SystemExit, match=r"initial_weights: .*: expected the vocabulary .*, found "):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
     Run(first).vocabulary.unlink()

@@ -33,9 +33,9 @@ def data(tmp_path_factory):
 
 
 def new_run(folder: Path, steps: int, save_every: int = 10, tokens: int = 400) -> Path:
-    running = {"log_every": 1, "evaluate_every": 50, "save_every": save_every}
+    logging = {"log_every": 1, "evaluate_every": 50, "save_every": save_every}
     sizes = {"source_tokens": tokens, "target_tokens": tokens, "checkpoint_every": 5}
-    return make_run(folder / "1", make_experiment(steps=steps, running=running, **sizes))
+    return make_run(folder / "1", make_experiment(steps=steps, logging=logging, **sizes))
 
 
 class Training(subprocess.Popen):

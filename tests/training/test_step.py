@@ -21,7 +21,7 @@ from transformer.training.step import adam
     ],
 )
 def test_without_warm_up_the_rate_begins_at_its_peak(experiment, warmup, expected):
-    training = replace(experiment.training, rate=3.0, warmup_steps=4, warmup=warmup)
+    training = replace(experiment.training, learning_rate_scale=3.0, warmup_steps=4, warmup=warmup)
     own = replace(experiment, model=replace(experiment.model, d_model=16), training=training)
     assert {step: rate(own, step) for step in expected} == pytest.approx(expected)
 

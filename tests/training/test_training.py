@@ -121,10 +121,10 @@ def test_checkpoints_are_counted_back_from_the_last_step(
     assert all(torch.equal(last[name], tensor) for name, tensor in run.learner.model.state_dict().items())
 
 
-@pytest.mark.parametrize("running", [{}, {"log_every": 8, "save_every": 1}], ids=str)
-def test_a_loss_that_is_not_finite_stops(tmp_path, running):
+@pytest.mark.parametrize("logging", [{}, {"log_every": 8, "save_every": 1}], ids=str)
+def test_a_loss_that_is_not_finite_stops(tmp_path, logging):
     """What was saved before stays, also where states are saved more often than the loss is looked at."""
-    experiment = make_experiment(running=running)
+    experiment = make_experiment(logging=logging)
     interrupt(start(tmp_path, experiment), 4)
     before = saved(tmp_path)
     run = start(tmp_path, experiment)
@@ -195,7 +195,7 @@ def test_no_step_has_gradients_of_the_one_before(tmp_path):
 def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
     """Means by target tokens, not by batches."""
     each, every_third = (
-        make_experiment(steps=6, running={"log_every": log_every, "evaluate_every": 6}) for log_every in (1, 3)
+        make_experiment(steps=6, logging={"log_every": log_every, "evaluate_every": 6}) for log_every in (1, 3)
     )
     train(start(tmp_path / "1", each))
     train(start(tmp_path / "3", every_third))

@@ -109,9 +109,9 @@ def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, ch
     """A sentence whose punctuation is normalised, escaped and, in the translation, joined to words; greedily."""
     copy, example = tmp_path / "run", '"Two dogs play in the snow."'
     shutil.copytree(run, copy)
-    save(replace(load(run / "decoding.yaml", Decoding), beam=1), copy / "decoding.yaml")
+    save(replace(load(run / "decoding.yaml", Decoding), beam_size=1), copy / "decoding.yaml")
     experiment = load(run / "experiment.yaml")
-    forge(copy, replace(experiment, preparation=replace(experiment.preparation, **changes)))
+    forge(copy, replace(experiment, preprocessing=replace(experiment.preprocessing, **changes)))
     do("export", "--run", copy, "--to", tmp_path / "en-de", "--format", "marian")
     text = {"decapitalize": "Ab cd’s “ef”", "lowercase": "aB Cd’s “EF”"}.get(next(iter(changes), ""), "ab cd’s “ef”")
     path = ROOT / "docs/export.md" if page == "docs" else tmp_path / "en-de/README.md"

@@ -170,7 +170,7 @@ def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, ex
     assert [tokenizer.decode(ids, skip_special_tokens=True) for ids in expected] == ours.vocabulary.decode(expected)
     defaults, decoding = library.GenerationConfig.from_pretrained(exported), load(exported / "decoding.yaml", Decoding)
     found = (defaults.num_beams, defaults.length_penalty, defaults.max_new_tokens)
-    assert found == (decoding.beam, decoding.alpha, 1024)  # not the library's limit of 20 tokens
+    assert found == (decoding.beam_size, decoding.length_penalty, 1024)  # not the library's limit of 20 tokens
 
 
 def test_tokenizers_agree_on_prepared_text(library, run, exported):

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from support.toy import DECODING, PREPARATION, logits, make_experiment, make_vocabulary, random_lines, random_model
+from support.toy import DECODING, PREPROCESSING, logits, make_experiment, make_vocabulary, random_lines, random_model
 
 import transformer
 from transformer.config.experiment import EOS, POSITIONS, UNK
@@ -24,7 +24,7 @@ from transformer.translation.translator import Translation, Translator, by_lengt
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     vocabulary = Subwords(make_vocabulary(tmp_path_factory.mktemp("vocabulary") / "vocabulary.model"))
-    languages = (Tokenizer(language, PREPARATION) for language in ("en", "de"))
+    languages = (Tokenizer(language, PREPROCESSING) for language in ("en", "de"))
     return Translator(random_model(1), vocabulary, *languages, DECODING, make_experiment())
 
 
@@ -40,8 +40,8 @@ def test_each_line_has_the_translation_that_it_gets_alone(translator):
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        for batch_tokens in (1, 10_000):
-            other = replace(translator, decoding=structs.replace(DECODING, batch_tokens=batch_tokens))
+        for max_tokens in (1, 10_000):
+            other = replace(translator, decoding=structs.replace(DECODING, max_tokens=max_tokens))
             assert [best.text for best in other.translate(lines)] == [alone.get(line, "") for line in lines]
         assert torch.get_num_threads() == 3
     finally:
@@ -52,14 +52,17 @@ def test_each_line_has_the_translation_that_it_gets_alone(translator):
 
 def test_n_best_beam_and_alpha(translator):
     """They change one call alone, as the decoding would; the others follow the best, each once."""
-    found = translator.translate(LINES, beam=4, alpha=1.0, n_best=4)
-    other = replace(translator, decoding=structs.replace(DECODING, beam=4, alpha=1.0))
+    found = translator.translate(LINES, beam_size=4, length_penalty=1.0, n_best=4)
+    other = replace(translator, decoding=structs.replace(DECODING, beam_size=4, length_penalty=1.0))
     for best, ranked in zip(found, other.search(other.encode(LINES), 4), strict=True):
         assert [(one.ids, one.score) for one in (best, *best.others)] == ranked
         assert best.tokens == translator.vocabulary.names(best.ids)
         assert [one["text"] for one in best.ranked()] == translator.decode([ids for ids, _ in ranked])
     assert max(len(best.others) for best in found) == 3  # short sentences may have fewer
-    assert translator.translate(LINES)[0] == translator.translate(LINES, beam=DECODING.beam, alpha=DECODING.alpha)[0]
+    assert (
+        translator.translate(LINES)[0]
+        == translator.translate(LINES, beam_size=DECODING.beam_size, length_penalty=DECODING.length_penalty)[0]
+    )
 
 
 def test_score_of_a_translation_is_the_searchs_times_its_penalty():
@@ -67,7 +70,7 @@ def test_score_of_a_translation_is_the_searchs_times_its_penalty():
     best = model.translate(texts)
     for one, score in zip(best, model.score(list(zip(texts, best, strict=True))), strict=True):
         assert score.tokens == [*one.tokens, "<EOS>"]
-        total = one.score * length_penalty(len(score.tokens), model.decoding.alpha)
+        total = one.score * length_penalty(len(score.tokens), model.decoding.length_penalty)
         assert sum(score.log_probabilities) == pytest.approx(total, abs=1e-4)
 
 
@@ -92,7 +95,7 @@ def test_attention_is_that_of_the_model(translator):
 
 REFUSED = {
     "no list": (lambda model: model.translate("ab"), "texts: expected a list of sentences, found one: 'ab'"),
-    "beam": (lambda model: model.translate(["ab"], beam=0), "decoding: .*beam"),
+    "beam": (lambda model: model.translate(["ab"], beam_size=0), "decoding: .*beam"),
     "n_best": (lambda model: model.translate(["ab"], n_best=9), "n_best: expected 1 to the beam's 3, found 9"),
     "long": (lambda model: model.translate(["ab", "ab " * 2000]), "text 2: 2001 subwords, at most"),
     "a long target": (lambda model: model.score([("ab", "ab " * 2000)]), "text 1: 2001 subwords, at most"),
@@ -107,16 +110,16 @@ def test_what_cannot_be_done_is_named(translator, case):
 
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100), st.sampled_from([1, 16]))
-def test_by_length(lengths, batch_tokens, least):
+def test_by_length(lengths, max_tokens, least):
     """Sentences are in order of length, as many in a batch as fit; the shortest count as `least` tokens."""
-    batches = by_length([[0] * length for length in lengths], batch_tokens, least)
+    batches = by_length([[0] * length for length in lengths], max_tokens, least)
     order = [index for batch in batches for index in batch]
     assert sorted(order) == list(range(len(lengths)))
     assert [lengths[index] for index in order] == sorted(lengths, reverse=True)
     for batch, following in zip(batches, [*batches, None][1:], strict=True):
         longest = max(least, lengths[batch[0]])
-        assert len(batch) == 1 or len(batch) * longest <= batch_tokens
-        assert following is None or longest * (len(batch) + 1) > batch_tokens
+        assert len(batch) == 1 or len(batch) * longest <= max_tokens
+        assert following is None or longest * (len(batch) + 1) > max_tokens
 
 
 def endless_model():
@@ -133,7 +136,7 @@ def endless_model():
 @pytest.mark.parametrize(("lines", "extra_length"), [(LINES, 3), ([" ".join(["ab"] * (POSITIONS - 2))], 1)])
 def test_output_is_at_most_extra_length_longer_than_the_input(translator, lines, extra_length):
     """The last position that the decoder can reach is the last that the model has."""
-    decoding = structs.replace(DECODING, extra_length=extra_length, beam=1)
+    decoding = structs.replace(DECODING, extra_length=extra_length, beam_size=1)
     sentences = translator.vocabulary.encode(lines)
     found = search(endless_model(), len(translator.vocabulary), sentences, decoding)
     assert [len(ids) for ((ids, _),) in found] == [len(ids) + extra_length for ids in sentences]

@@ -39,7 +39,7 @@ rule best:
 FEW = {"steps": 6, "checkpoint_every": 1}
 LINES = {"grammar-train": 2000, "grammar-dev": 8, "grammar-test": 8}
 DEMO = {
-    "scales": {"demo": {"base": FEW, "experiments": {"big": FEW}, "running": {"bleu_sentences": 0}}},
+    "scales": {"demo": {"base": FEW, "experiments": {"big": FEW}, "logging": {"bleu_sentences": 0}}},
     "corpora": {corpus: {"grammar": {"take": lines}} for corpus, lines in LINES.items()},
 }
 

@@ -66,8 +66,8 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
             template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
             card = template.render(
                 run=asdict(experiment) | record,
-                preparation=experiment.preparation,
-                moses=[uses_moses(code, experiment.preparation) for code in (experiment.source, experiment.target)],
+                preprocessing=experiment.preprocessing,
+                moses=[uses_moses(code, experiment.preprocessing) for code in (experiment.source, experiment.target)],
                 extra_length=decoding.extra_length,
                 own_tables=has_own_tables(experiment.model),
                 scores=variants(scores),

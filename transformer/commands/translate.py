@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
+from cyclopts import Parameter
 from cyclopts.types import File, NonNegativeFloat, PositiveInt
 from msgspec.structs import asdict
 
@@ -26,8 +27,8 @@ def translate(
     run: Path,
     weights: Path | None = None,
     decoding: str = "{}",
-    beam: PositiveInt | None = None,
-    alpha: NonNegativeFloat | None = None,
+    beam_size: Annotated[PositiveInt | None, Parameter(alias="--beam")] = None,
+    length_penalty: Annotated[NonNegativeFloat | None, Parameter(alias="--alpha")] = None,
     n_best: PositiveInt | None = None,
     json: bool = False,
     input: Path | None = None,
@@ -44,8 +45,8 @@ def translate(
         run: folder of a trained run, or an export
         weights: RUN/average.safetensors if not given
         decoding: JSON: changes to RUN/decoding.yaml
-        beam: hypotheses that are kept; the run's if not given
-        alpha: exponent of the length penalty; the run's if not given
+        beam_size: hypotheses that are kept; the run's if not given
+        length_penalty: exponent alpha of the length penalty; the run's if not given
         n_best: so many translations of each sentence, as lines of Moses' form: number ||| translation ||| score
         json: one line of JSON a sentence: source, and translations with text, score and tokens, the best first
         input: text; standard input if not given
@@ -54,7 +55,7 @@ def translate(
     """
     use_threads(threads)
     translator = open_translator(run, weights, parse_json(decoding, dict[str, Any], "--decoding"))
-    asked = {"beam": beam, "alpha": alpha, "n_best": n_best or 1}
+    asked = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best or 1}
     if sys.stderr.isatty():  # not in a job's log
         about = translator.experiment
         logger.info("%s, %s to %s. Data: %s.", run_name(asdict(about)), about.source, about.target, about.label)

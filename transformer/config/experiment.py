@@ -7,7 +7,7 @@ those of config.yaml, too (schema.py).
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,6 +54,11 @@ PARTS = {
 
 def described(text: str) -> Meta:
     return Meta(description=text)
+
+
+def _as(key: str) -> Any:
+    """Return a field that files write as `key`: its name when the first runs were recorded."""
+    return msgspec.field(name=key)
 
 
 def contradiction(row: dict[str, Any]) -> tuple[str, str] | None:
@@ -140,9 +145,9 @@ class Training(Section):
     """The training (§5): how long, how fast, on how much."""
 
     steps: Annotated[Steps, described("Updates of a training (§5.2).")]
-    rate: Annotated[
-        float, Meta(gt=0, le=1_000_000), described("The learning rate, as a multiple of equation 3 (§5.3).")
-    ]
+    learning_rate_scale: Annotated[
+        float, Meta(gt=0, le=1_000_000), described("Factor of equation 3, the learning rate (§5.3).")
+    ] = _as("rate")
     warmup_steps: Annotated[Steps, described("Steps before the learning rate falls (§5.3).")]
     source_tokens: Annotated[Tokens, described("Source tokens in a batch, at most (§5.1).")]
     target_tokens: Annotated[Tokens, described("Target tokens in a batch, at most (§5.1).")]
@@ -170,8 +175,8 @@ class Training(Section):
             yield "steps", f"expected at least {least}, {checkpoints}, found {self.steps}"
 
 
-class Preparation(Section):
-    """The preparation of text before the vocabulary is learned (§5.1)."""
+class Preprocessing(Section):
+    """The preprocessing of text before the vocabulary is learned (§5.1)."""
 
     normalize_punctuation: Annotated[
         bool, described("Whether Moses' normaliser of punctuation runs before its tokeniser.")
@@ -197,7 +202,7 @@ class Preparation(Section):
     ] = None
 
 
-class Running(Section):
+class Logging(Section):
     """The log, the dev scores and the saved states of a training; no result depends on them."""
 
     log_every: Annotated[Steps, described("Steps between lines of the log.")]
@@ -211,13 +216,24 @@ class Running(Section):
 class Decoding(Section):
     """Beam search (§6.1). It has a file of its own: another beam trains nothing again."""
 
-    beam: Annotated[Large, described("Hypotheses that are kept.")]
-    alpha: Annotated[float, Meta(ge=0, le=100), described("Exponent of the length penalty; 0 is none.")]
-    extra_length: Annotated[int, Meta(ge=0, le=POSITIONS - 1), described("Output tokens beyond the input's, at most.")]
-    batch_tokens: Annotated[
-        Tokens,
-        described("Source tokens that are decoded together, on a GPU several times as many; changes speed alone."),
+    beam_size: Annotated[Large, described("Hypotheses that are kept.")] = _as("beam")
+    length_penalty: Annotated[
+        float, Meta(ge=0, le=100), described("Exponent alpha of the length penalty; 0 turns the penalty off.")
+    ] = _as("alpha")
+    extra_length: Annotated[
+        int, Meta(ge=0, le=POSITIONS - 1), described("Maximum number of output tokens beyond the input's length.")
     ]
+    max_tokens: Annotated[
+        Tokens,
+        described("Maximum number of source tokens in a batch, larger on a GPU. It affects speed only."),
+    ] = _as("batch_tokens")
+
+
+def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
+    """Return settings with changes, by today's names of keys or by those of files. Raises InputError."""
+    names = {field.name: field.encode_name for field in msgspec.structs.fields(Decoding)}
+    changes = {names.get(key, key): value for key, value in changes.items()}
+    return structured(msgspec.to_builtins(decoding) | changes, Decoding, "decoding") if changes else decoding
 
 
 class Experiment(Section):
@@ -233,8 +249,8 @@ class Experiment(Section):
     target: str
     model: Model
     training: Training
-    preparation: Preparation
-    running: Running
+    preprocessing: Preprocessing = _as("preparation")
+    logging: Logging = _as("running")
 
     def digest(self, data_sha256: str, initial_sha256: str | None = None) -> str:
         """Return a training's identity: the hash of all that changes its result, of its data and initial weights."""
@@ -249,7 +265,7 @@ class Experiment(Section):
 def given(section: Section) -> dict[str, Any]:
     """Return the section as a mapping, without the values that are the defaults of their fields."""
     pairs = ((field, getattr(section, field.name)) for field in msgspec.structs.fields(section))
-    values = {field.name: value for field, value in pairs if value != field.default}
+    values = {field.encode_name: value for field, value in pairs if value != field.default}
     return {key: given(value) if isinstance(value, Section) else value for key, value in values.items()}
 
 
@@ -257,7 +273,7 @@ def rate(experiment: "Experiment", step: int) -> float:
     """Return equation 3, times the experiment's factor; without warm-up, at its peak in all of warmup_steps."""
     training = experiment.training
     step = step if training.warmup else max(step, training.warmup_steps)
-    return training.rate * learning_rate(step, experiment.model.d_model, training.warmup_steps)
+    return training.learning_rate_scale * learning_rate(step, experiment.model.d_model, training.warmup_steps)
 
 
 def learning_rate(step: int, d_model: int, warmup_steps: int) -> float:

@@ -15,7 +15,7 @@ from transformer.config.experiment import (
     Decoding,
     Experiment,
     Model,
-    Preparation,
+    Preprocessing,
     Training,
     contradiction,
 )
@@ -26,7 +26,7 @@ from transformer.storage.reading import Misfit, Place, structured
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows, beside all baselines; Table 3's are all
 WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-# Keys of the preparation that a task may have.
+# Keys of the preprocessing that a task may have.
 _OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # by these keys of a scale
 _THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
@@ -97,21 +97,25 @@ class ScaleSettings:
         """Return a section of the configuration with the values of the scale's own section of this name."""
         return laid_over(getattr(self.config, name), getattr(self.entry, name))
 
-    def preparation(self, task: str) -> Preparation:
-        """Return the preparation of a task's text: the scale's, with what a translation task says of its own."""
+    def preprocessing(self, task: str) -> Preprocessing:
+        """Return the preprocessing of a task's text: the scale's, with what a translation task says of its own."""
         entry = self.tasks[task]
         own = {key: value for key in _OF_TASK if (value := getattr(entry, key, None)) is not None}
-        return structs.replace(self.section("preparation"), **own)
+        return structs.replace(self.section("preprocessing"), **own)
 
     def decoding(self, task: str) -> Decoding:
-        return self.config.parsing.decoding if task in self.parsing else self.section("decoding")
+        found = self.config.parsing.decoding if task in self.parsing else self.section("decoding")
+        return Decoding(**set_keys(found))
+
+    def silver_decoding(self) -> Decoding:
+        return Decoding(**set_keys(self.config.parsing.silver))
 
     # ------------------------------------------------------------------ runs
 
     @property
     def experiments(self) -> dict[str, Struct]:
         """Return the rows of Tables 2, 3 and 5, by name."""
-        return self.config.experiments | self.config.baselines | self.config.claims
+        return self.config.experiments | self.config.baselines | self.config.ablations
 
     def runs(self, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
         """Return a run of each task and experiment with each of the experiment's seeds, if it is a row of the scale."""
@@ -135,18 +139,18 @@ class ScaleSettings:
 
     def table_5_runs(self) -> list[RunName]:
         """Return the rows of Tables 3 and 5: the seed variance is estimated from all."""
-        return self.runs([self.first_task], [*self.config.experiments, *self.trained_claims])
+        return self.runs([self.first_task], [*self.config.experiments, *self.trained_ablations])
 
     def all_runs(self) -> list[RunName]:
         """Return all trainings, each once."""
         return list(dict.fromkeys([*self.table_5_runs(), *self.table_2_runs(), *self.parser_runs()]))
 
     @cached_property
-    def trained_claims(self) -> list[str]:
-        """Return the rows of `claims` that test something: none that contradicts base, or equals it or another one."""
+    def trained_ablations(self) -> list[str]:
+        """Return the ablations that contradict nothing in base and differ from base and from each other."""
         base = set_keys(self.config.base) | set_keys(self.entry.base)
         tested: dict[str, dict] = {}
-        for name, row in self.config.claims.items():
+        for name, row in self.config.ablations.items():
             own = set_keys(row) | set_keys(self.entry.experiments.get(name, row))
             whole = base | own
             # A row that contradicts itself is kept: it is refused where it is resolved.
@@ -171,13 +175,16 @@ class ScaleSettings:
                     raise RowFault(f"{run.task}: {run.experiment}: {key}: {problem}", _sources(rows, key))
                 values[key] //= by
         values |= self._embedding(run.task)
-        fields = {kind: kind.__struct_fields__ for kind in (Model, Training)}
-        model, training = ({key: values[key] for key in keys if key in values} for keys in fields.values())
+        fields = [field for kind in (Model, Training) for field in structs.fields(kind)]
+        model, training = (
+            {field.encode_name: values[field.name] for field in structs.fields(kind) if field.name in values}
+            for kind in (Model, Training)
+        )
         about = self._about(run) | {"model": model, "training": training}
         try:
             return structured(about, Experiment, "")
         except Misfit as fault:
-            key = str(fault.place[-1])
+            key = next((field.name for field in fields if field.encode_name == fault.place[-1]), str(fault.place[-1]))
             raise RowFault(f"{run.task}: {run.experiment}: {key}: {fault.problem}", _sources(rows, key)) from None
 
     def _rows(self, run: RunName) -> dict[Place, Struct]:
@@ -191,7 +198,7 @@ class ScaleSettings:
         tables = {
             ("experiments",): config.experiments,
             ("baselines",): config.baselines,
-            ("claims",): config.claims,
+            ("ablations",): config.ablations,
             (*scale, "experiments"): entry.experiments,
             (*scale, "tasks", run.task, "experiments"): entry.tasks[run.task].experiments or {},
         }
@@ -210,17 +217,17 @@ class ScaleSettings:
 
     def _about(self, run: RunName) -> dict[str, Any]:
         """Return the fields of an Experiment other than its model and its training."""
-        task, running = self.tasks[run.task], self.section("running")
+        task, logging = self.tasks[run.task], self.section("logging")
         if task.parses:  # whose output BLEU does not measure
-            running = structs.replace(running, bleu_sentences=0)
+            logging = structs.replace(logging, bleu_sentences=0)
         about = {
             "scale": self.name,
             "label": task.label if task.parses else self.entry.label,
             "fidelity": RECIPES[self.config.recipe],
             "source": task.languages[0],
             "target": task.languages[1],
-            "preparation": self.preparation(run.task),
-            "running": running,
+            "preparation": self.preprocessing(run.task),
+            "running": logging,
         }
         return run._asdict() | to_builtins(about)
 

@@ -16,11 +16,11 @@ from transformer.config.experiment import (
     Decoding,
     FilePath,
     Large,
+    Logging,
     Many,
     Model,
-    Preparation,
+    Preprocessing,
     Ratio,
-    Running,
     Seed,
     Small,
     Tokenizing,
@@ -59,6 +59,7 @@ class Keys(Section):
     """A section of config.yaml, whose lists have no item twice. FORMS: exactly one of these sets of keys is given."""
 
     FORMS: ClassVar[tuple[str, ...]] = ()
+    FORMER: ClassVar[dict[str, str]] = {}  # today's names of keys by the former ones, which are still accepted
 
     def faults(self) -> Iterator[tuple[str, str]]:
         for key, value in msgspec.structs.asdict(self).items():
@@ -74,11 +75,14 @@ class Keys(Section):
 
 def _options(name: str, about: str, *kinds: type[Section], without: Collection[str] = (), needed: bool = False) -> type:
     """Return a section with the keys of others. Each may be left out; if `needed`, only those with a default."""
-    fields = []
+    fields, former = [], {}
     for field in (field for kind in kinds for field in msgspec.structs.fields(kind) if field.name not in without):
         must = needed and (field.required or (field.default is UNSET and field.name in PARTS["transformer"]))
         fields.append((field.name, field.type) if must else (field.name, field.type | UnsetType, UNSET))
-    return msgspec.defstruct(name, fields, bases=(Keys,), namespace={"__doc__": about}, kw_only=True)
+        if field.encode_name != field.name:
+            former[field.encode_name] = field.name
+    namespace = {"__doc__": about, "FORMER": former}
+    return msgspec.defstruct(name, fields, bases=(Keys,), namespace=namespace, kw_only=True)
 
 
 PAPERS = "If not given, `norm` is `post`, `attention` is `dot`, and the true or false ones are true, as in the paper."
@@ -89,9 +93,11 @@ ExperimentRow = _options(
 )
 Base = _options("Base", f"Table 3's first row (§6.2). {PAPERS}", Model, Training, without=_OF_RUN | ADAM, needed=True)
 Optimizer = _options("Optimizer", "Adam (§5.3).", Training, without={*Training.__struct_fields__} - ADAM, needed=True)
-OwnPreparation = _options("ScalePreparation", "Values that replace those of `preparation`.", Preparation)
+Search = _options("Decoding", "Beam search (§6.1).", Decoding, needed=True)
+OwnPreprocessing = _options("ScalePreprocessing", "Values that replace those of `preprocessing`.", Preprocessing)
 OwnDecoding = _options("ScaleDecoding", "Values that replace those of `decoding`.", Decoding)
-OwnRunning = _options("ScaleRunning", "Values that replace those of `running`.", Running)
+OwnLogging = _options("ScaleLogging", "Values that replace those of `logging`.", Logging)
+_FORMER = {"preparation": "preprocessing", "running": "logging", "probes": "analyses"}
 Rowsets = dict[RowName, ExperimentRow]
 
 
@@ -119,7 +125,7 @@ class Recall(Keys):
     models: Annotated[
         dict[Literal["transformer", "lstm", "conv"], ExperimentRow],
         Meta(min_length=1),
-        described("Sizes of the encoders, which no scale divides; `rate` multiplies `learning_rate`."),
+        described("Sizes of the encoders, which no scale divides; `learning_rate_scale` multiplies `learning_rate`."),
     ]
     seeds: Annotated[Seeds, described("One training for each model and seed.")]
     steps: Annotated[int, Meta(ge=101, le=1_000_000), described("Steps of a training.")]
@@ -130,8 +136,8 @@ class Recall(Keys):
 
 OwnRecall = _options("ScaleRecall", "Values that replace those of `recall`.", Recall)
 OwnTable1 = _options("ScaleTable1", "Values that replace those of `table1`.", Table1)
-Probes = _options(
-    "Probes",
+Analyses = _options(
+    "Analyses",
     "Analyses of trained runs for Table 5. An analysis whose keys are not given is left out.",
     *(analysis.Settings for analysis in ANALYSES.values()),
 )
@@ -141,8 +147,8 @@ class Parsing(Keys):
     """Constituency parsing (§6.3)."""
 
     parser: Annotated[ExperimentRow, described("What differs from the base model.")]
-    decoding: Annotated[Decoding, described("Beam search for a tree.")]
-    silver: Annotated[Decoding, described("Beam search for trees that another parser learns from.")]
+    decoding: Annotated[Search, described("Beam search for a tree.")]
+    silver: Annotated[Search, described("Beam search for the silver trees.")]
 
 
 class Viewer(Keys):
@@ -168,7 +174,7 @@ class Task(Keys):
 
     def tested_on(self) -> dict[str, str]:
         """Return the corpora that the task is tested on, by key."""
-        keys = ("dev", "test", "elsewhere")
+        keys = ("dev", "test", "out_of_domain")
         return {key: corpus for key in keys if (corpus := getattr(self, key, None)) is not None}
 
     def files(self) -> list[tuple[str, str, str]]:
@@ -196,9 +202,9 @@ class TranslationTask(Task):
     subsets: Annotated[dict[Name, Name] | None, described("Corpora within the test set, to be scored as well.")] = None
     decapitalize: Annotated[bool | None, described("Whether each sentence begins with a small letter.")] = None
     lowercase: Annotated[bool | None, described("Whether all text is in lower case, translations too.")] = None
-    max_words: Annotated[Large | None, described("Replaces the value of `preparation`, for this task.")] = None
-    max_ratio: Annotated[Ratio | None, described("Replaces the value of `preparation`, for this task.")] = None
-    tokenizer: Annotated[Tokenizing | None, described("Replaces the value of `preparation`, for this task.")] = None
+    max_words: Annotated[Large | None, described("Replaces the value of `preprocessing`, for this task.")] = None
+    max_ratio: Annotated[Ratio | None, described("Replaces the value of `preprocessing`, for this task.")] = None
+    tokenizer: Annotated[Tokenizing | None, described("Replaces the value of `preprocessing`, for this task.")] = None
     experiments: Annotated[Rowsets | None, described("Values that replace the scale's, for this task.")] = None
     seeds_of: Annotated[dict[Name, Seeds] | None, described("Seeds that replace the scale's, for this task.")] = None
 
@@ -240,6 +246,7 @@ class ParsingTask(Task):
     parses: ClassVar = True
     languages: ClassVar = ("en", "trees")
     file_endings: ClassVar = ("trees",)
+    FORMER: ClassVar = {"elsewhere": "out_of_domain"}
 
     training: Annotated[Text, described("What is learned from, in Table 4's words.")]
     label: Annotated[Text, described("Name of the test trees there.")]
@@ -248,7 +255,7 @@ class ParsingTask(Task):
     test: Annotated[Name, described("Treebank of Table 4's scores.")]
     vocabulary: Annotated[SubwordCount, described("Subwords of the words.")]
     symbols: Annotated[SubwordCount, described("Brackets and tags, with pad, eos and unk: rows under the softmax.")]
-    elsewhere: Annotated[Name | None, described("A second test set.")] = None
+    out_of_domain: Annotated[Name | None, described("A second test set, of other kinds of text.")] = None
     phrases: Annotated[Many | None, described("Constituents that are learned from as if they were sentences.")] = None
     silver: Annotated[Silver | None, described("Trees that no person made.")] = None
     parser: Annotated[ExperimentRow | None, described("Values that replace those of the scale's parser.")] = None
@@ -291,7 +298,7 @@ class Dependency(Keys):
     def faults(self) -> Iterator[tuple[str, str]]:
         yield from super().faults()
         for word in (self.from_, *self.to):
-            if (count := _occurrences(word.casefold(), self.text.casefold())) != 1:  # preparation may change letters
+            if (count := _occurrences(word.casefold(), self.text.casefold())) != 1:  # preprocessing may change letters
                 yield "", f"expected {word!r} once in the text, found it {count} times"
 
 
@@ -312,6 +319,8 @@ class Figures(Keys):
 class Scale(Keys):
     """The paper's models, made smaller, and their data."""
 
+    FORMER: ClassVar = _FORMER
+
     label: Annotated[Text, described("Name of the data in tables and figures.")]
     width: Annotated[Small, described("Divides d_model, d_ff, d_k and d_v.")]
     depth: Annotated[Small, described("Divides N.")]
@@ -329,11 +338,11 @@ class Scale(Keys):
     seeds_of: Annotated[dict[Name, Seeds] | None, described("The seeds of single experiments.")] = None
     rows: Annotated[Names | None, described("Rows of Tables 2, 3 and 5 that are trained; all if not given.")] = None
     decoding: Annotated[OwnDecoding | None, described("Values that replace those of `decoding`.")] = None
-    preparation: Annotated[OwnPreparation | None, described("Values that replace those of `preparation`.")] = None
-    running: Annotated[OwnRunning | None, described("Values that replace those of `running`.")] = None
+    preprocessing: Annotated[OwnPreprocessing | None, described("Values that replace those of `preprocessing`.")] = None
+    logging: Annotated[OwnLogging | None, described("Values that replace those of `logging`.")] = None
     table1: Annotated[OwnTable1 | None, described("Values that replace those of `table1`.")] = None
     recall: Annotated[OwnRecall | None, described("Values that replace those of `recall`.")] = None
-    probes: Annotated[Probes | None, described("Values that replace those of `probes`.")] = None
+    analyses: Annotated[Analyses | None, described("Values that replace those of `analyses`.")] = None
     figures: Annotated[Figures | None, described("Sentences of Figures 3 to 5.")] = None
     parsing: Annotated[OwnParsing | None, described("The rows of Table 4.")] = None
 
@@ -433,6 +442,8 @@ class Download(Bytes):
 class Config(Keys):
     """Everything that a result depends on; sections (§) are those of "Attention Is All You Need"."""
 
+    FORMER: ClassVar = _FORMER | {"claims": "ablations"}
+
     scale: Annotated[Name, described("The one of `scales` that is built.")]
     mirror: Annotated[str, described('Folder that is read as <mirror>/<host>/<path> instead of the network, or "".')]
     results: Annotated[FilePath, described("Folder of the results: those of a scale lie in a folder of its name.")]
@@ -449,15 +460,15 @@ class Config(Keys):
     base: Annotated[Base, described("The base model.")]
     experiments: Annotated[Rowsets, described("The rows of Table 3, as differences from `base`.")]
     baselines: Annotated[Rowsets, described("Rows of Table 2 of other architectures, as differences from `base`.")]
-    claims: Annotated[Rowsets, described("The trained rows of Table 5, as differences from `base`.")]
+    ablations: Annotated[Rowsets, described("The trained rows of Table 5, as differences from `base`.")]
     optimizer: Annotated[Optimizer, described("Adam (§5.3).")]
     table1: Annotated[Table1, described("Sizes of Table 1's layers (§4).")]
     recall: Annotated[Recall, described("Recall by distance (§4).")]
-    probes: Annotated[Probes, described("Analyses of trained runs for Table 5.")]
-    decoding: Annotated[Decoding, described("Beam search (§6.1).")]
+    analyses: Annotated[Analyses, described("Analyses of trained runs for Table 5.")]
+    decoding: Annotated[Search, described("Beam search (§6.1).")]
     parsing: Annotated[Parsing, described("Constituency parsing (§6.3).")]
-    preparation: Annotated[Preparation, described("Cleaning and tokenisation of text (§5.1).")]
-    running: Annotated[Running, described("Log, dev scores and saved states of a training.")]
+    preprocessing: Annotated[Preprocessing, described("Cleaning and tokenisation of text (§5.1).")]
+    logging: Annotated[Logging, described("Log, dev scores and saved states of a training.")]
     attention: Annotated[Viewer, described("The page's attention viewer.")]
     report: Annotated[Report, described("The page.")]
     scales: Annotated[dict[ScaleName, Scale], Meta(min_length=1), described("What can be built.")]

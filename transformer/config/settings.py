@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args, get_origin
 
 import yaml
+from msgspec import structs
 
 from transformer.config.experiment import RECIPES
 from transformer.config.scales import TABLE_2, WHY, RowFault, ScaleSettings
-from transformer.config.schema import Config, Corpus, ParsingTask, TranslationTask, Treebank
+from transformer.config.schema import Config, Corpus, Keys, ParsingTask, TranslationTask, Treebank
 from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, find_line, hint, read_yaml, structured
 
@@ -91,14 +92,40 @@ def _laid_over(below: Any, above: Any) -> Any:
     return below | {key: _laid_over(below.get(key), value) for key, value in above.items()}
 
 
+def renamed(content: Any, kind: Any, place: Place = ()) -> tuple[Any, list[str]]:
+    """Return content of a type with today's names in place of former keys, and a line about each of these."""
+    lines: list[str] = []
+    if isinstance(kind, type) and issubclass(kind, Keys) and isinstance(content, dict):
+        types = {field.encode_name: field.type for field in structs.fields(kind)}
+        for key in sorted(content.keys() & kind.FORMER.keys()):
+            new = kind.FORMER[key]
+            lines.append(f"{'.'.join((*place, key))} is called {new} now")
+            content = _laid_over({each: value for each, value in content.items() if each != key}, {new: content[key]})
+    elif isinstance(content, dict) and get_origin(kind) is dict:
+        types = dict.fromkeys(content, get_args(kind)[1])
+    else:  # Annotated or a union: the section is within
+        for part in get_args(kind):
+            content, found = renamed(content, part, place)
+            lines += found
+        return content, lines
+    parts = {key: renamed(value, types.get(key), (*place, str(key))) for key, value in content.items()}
+    return {key: part for key, (part, _) in parts.items()}, [
+        *lines,
+        *(line for _, found in parts.values() for line in found),
+    ]
+
+
 def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any]) -> Config:
     """Return the configuration with its recipe laid over it. Raises InputError naming file and line."""
     within: Place = ()
+    content, lines = renamed(content, Config)
+    for line in lines:
+        print(line, file=sys.stderr)
     try:
         config = check(content)
         if recipe := config.recipes.get(config.recipe):
             within = ("recipes", config.recipe)
-            config = check(_laid_over(content, recipe))
+            config = check(renamed(_laid_over(content, recipe), Config)[0])
     except (Misfit, RowFault) as fault:
         places = fault.places if isinstance(fault, RowFault) else [fault.place]
         places = [each for place in places for each in _with_likes(place, content)]
@@ -148,7 +175,7 @@ def check(content: dict) -> Config:
     for experiment in (*TABLE_2, *WHY):
         if experiment not in config.experiments:
             _refuse(("experiments",), f"expected '{experiment}', which a table compares, found none")
-    for kind, others in (("claims", config.experiments), ("baselines", config.experiments | config.claims)):
+    for kind, others in (("ablations", config.experiments), ("baselines", config.experiments | config.ablations)):
         for name in getattr(config, kind).keys() & others.keys():
             _refuse((kind,), f"expected a name that no other row has, found '{name}'")
     for name, corpus in config.corpora.items():
@@ -189,12 +216,12 @@ def _with_scales(content: dict) -> dict:
 def _check_runs(scale: ScaleSettings) -> None:
     """Refuse rows whose values contradict each other at the scale that is built; at another they may go together."""
     layers = {}
-    for run in scale.all_runs():  # claims come last
+    for run in scale.all_runs():  # ablations come last
         try:
             layers[run.experiment] = scale.experiment(run).model.N
         except RowFault as fault:
             raise RowFault(f"{CONFIG}: scales.{scale.name}: {fault}", fault.places) from None
-        if run.experiment in scale.config.claims and run.experiment.endswith("-2N"):
+        if run.experiment in scale.config.ablations and run.experiment.endswith("-2N"):
             found, twice = (layers[name] * scale.entry.depth for name in (run.experiment, "base"))
             if found != 2 * twice:
                 problem = f"{run.experiment}: N: expected {2 * twice}, twice base's, found {found}"
@@ -207,7 +234,7 @@ def _check_scale(scale: ScaleSettings) -> None:
     of_tasks = {(*place, "tasks", name): task for name, task in entry.tasks.items()}
     for (where, each), key in product({place: entry, **of_tasks}.items(), ("experiments", "seeds_of", "rows")):
         for experiment in getattr(each, key, None) or ():
-            _require_named(scale.experiments, experiment, (*where, key), "experiments, baselines and claims")
+            _require_named(scale.experiments, experiment, (*where, key), "experiments, baselines and ablations")
     if entry.rows and "base" not in entry.rows:
         _refuse((*place, "rows"), "expected base among them, with which the others are compared")
     for name, task in entry.tasks.items():

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer.config.experiment import POSITIONS, Preparation
+from transformer.config.experiment import POSITIONS, Preprocessing
 from transformer.data.corpus import Counts, Subwords, TokenArray, find_symbols, learn, require_short, write_tokens
 from transformer.layout import SIDES, Data
 from transformer.storage.checksums import require_sums, sum_of, sums_of
@@ -20,7 +20,7 @@ def tokenize_split(
     split: str,
     corpora: list[tuple[str | Path, str | Path]],
     languages: tuple[str, str],
-    preparation: Preparation,
+    preprocessing: Preprocessing,
     processes: int,
     *,
     clean: bool = False,
@@ -40,20 +40,20 @@ def tokenize_split(
     for path in references:
         require_file(path)
     texts = [data.tokens(split, side) for side in SIDES]
-    counts = write_tokenized(corpora, texts, languages, preparation, clean, processes)
+    counts = write_tokenized(corpora, texts, languages, preprocessing, clean, processes)
     write_json(data.counts(split), counts | {"files": sums_of(texts)})
     said = [f"{data.folder / split}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
     said += [f"left out: {left_out(counts)}"] if clean else []
-    logger.info("; ".join([*said, *(_ceiling(path, languages[1], preparation) for path in references)]))
+    logger.info("; ".join([*said, *(_ceiling(path, languages[1], preprocessing) for path in references)]))
     if vocabulary:
         require_short(texts[0], Subwords(vocabulary), longest)
     if clean:
-        lacking = [no_rules(code) for code in languages if uses_moses(code, preparation)]
+        lacking = [no_rules(code) for code in languages if uses_moses(code, preprocessing)]
         for problem in filter(None, [*lacking, missing_tokenizer(languages[1])]):
             logger.warning("! %s", problem)
 
 
-def _ceiling(path: str | Path, language: str, how: Preparation) -> str:
+def _ceiling(path: str | Path, language: str, how: Preprocessing) -> str:
     """Describe how many lines tokenising and detokenising changes, and the score of a perfect translation."""
     from transformer.data.tokenization import Tokenizer, composed
     from transformer.evaluation.bleu import measure, sacrebleu_of
@@ -73,7 +73,7 @@ def learn_vocabulary(
     symbols: int | None = None,
     longest: int | None = None,
     languages: Sequence[str] = (),
-    preparation: Preparation | None = None,
+    preprocessing: Preprocessing | None = None,
 ) -> None:
     """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3), from the training text.
 
@@ -84,7 +84,7 @@ def learn_vocabulary(
     from transformer.data.tokenization import uses_moses
 
     source, target = (data.tokens("train", side) for side in SIDES)
-    raw = not all(uses_moses(code, preparation) or preparation.tokenizer == "given" for code in languages)
+    raw = not all(uses_moses(code, preprocessing) or preprocessing.tokenizer == "given" for code in languages)
     if symbols is None:
         learn([source, target], subwords, sentences, data.vocabulary, longest=longest, by_script=raw)
     else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
-from transformer.config.experiment import Preparation
+from transformer.config.experiment import Preprocessing
 from transformer.data.corpus import blank, parallel
 from transformer.storage.files import InputError, read_pairs, write_columns
 
@@ -54,18 +54,18 @@ class Normalizer(MosesPunctNormalizer):
         return text.strip()
 
 
-def uses_moses(code: str, preparation: Preparation) -> bool:
+def uses_moses(code: str, preprocessing: Preprocessing) -> bool:
     """Return whether Moses cuts the words of a language: the key `tokenizer` decides, or else the language."""
-    if preparation.tokenizer:
-        return preparation.tokenizer == "moses"
+    if preprocessing.tokenizer:
+        return preprocessing.tokenizer == "moses"
     return language_of(code) in _MOSES
 
 
 class Tokenizer:
     """Turns a language's text into what the vocabulary encodes, words with single spaces between them, and back."""
 
-    def __init__(self, code: str, preparation: Preparation):
-        self.preparation, self.moses = preparation, uses_moses(code, preparation)
+    def __init__(self, code: str, preprocessing: Preprocessing):
+        self.preprocessing, self.moses = preprocessing, uses_moses(code, preprocessing)
         if self.moses:
             language = language_of(code)
             self.normalizer, self.tokenizer = Normalizer(language), MosesTokenizer(language)
@@ -75,22 +75,22 @@ class Tokenizer:
     def tokenize(self, line: str) -> str:
         """Turn a raw sentence into a tokenised one; without Moses, into one in NFC."""
         if self.moses:
-            if self.preparation.normalize_punctuation:
+            if self.preprocessing.normalize_punctuation:
                 line = self.normalizer.normalize(line)
-            words = self.tokenizer.tokenize(line, escape=self.preparation.escape, return_str=True).strip()
+            words = self.tokenizer.tokenize(line, escape=self.preprocessing.escape, return_str=True).strip()
         else:
             words = " ".join(composed(line).split())
-        if self.preparation.decapitalize and not words[1:2].isupper():  # but not in words such as USA
+        if self.preprocessing.decapitalize and not words[1:2].isupper():  # but not in words such as USA
             words = words[:1].lower() + words[1:]  # a word is one word wherever it stands
-        return words.lower() if self.preparation.lowercase else words
+        return words.lower() if self.preprocessing.lowercase else words
 
     def detokenize(self, line: str) -> str:
         """Turn a tokenised sentence into plain text; undoes Moses' escapes and the small first letter, nothing else."""
         if self.moses:
-            text = self.detokenizer.detokenize(line.split(), unescape=self.preparation.escape)
+            text = self.detokenizer.detokenize(line.split(), unescape=self.preprocessing.escape)
         else:
             text = " ".join(line.split())
-        if self.preparation.decapitalize and not self.preparation.lowercase:
+        if self.preprocessing.decapitalize and not self.preprocessing.lowercase:
             text = text[:1].upper() + text[1:]
         return text if self.moses else composed(text)  # a large letter or the model may need several characters
 
@@ -122,19 +122,19 @@ _SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_EAST}]{{1,2}}|[{_SOUTH_EAST}]{{1,5}}|[^\s{_EAST}{_SOUTH_EAST}]+")
 
 
-def _flaw(source: int, target: int, preparation: Preparation) -> str | None:
+def _flaw(source: int, target: int, preprocessing: Preprocessing) -> str | None:
     """Return the rule by which a training pair with so many words is left out, or None if it is clean."""
     short, long = sorted((source, target))
     if not short:
         return "blank"
-    return "long" if long > preparation.max_words else "unequal" if long > short * preparation.max_ratio else None
+    return "long" if long > preprocessing.max_words else "unequal" if long > short * preprocessing.max_ratio else None
 
 
 def write_tokenized(
     corpora: list[tuple[Path, Path]],
     outputs: list[Path],
     languages: tuple[str, str],
-    preparation: Preparation,
+    preprocessing: Preprocessing,
     clean: bool,
     processes: int,
 ) -> dict[str, int]:
@@ -143,7 +143,7 @@ def write_tokenized(
     Returns how many pairs were "read" and "kept", and how many had each fault. Raises InputError if none is left.
     """
     counts = Counter(dict.fromkeys(("read", "kept", *(_FAULTS if clean else ())), 0))
-    task = partial(_tokenize, [Tokenizer(language, preparation) for language in languages], clean)
+    task = partial(_tokenize, [Tokenizer(language, preprocessing) for language in languages], clean)
     pairs = itertools.chain.from_iterable(read_pairs(*paths) for paths in corpora)
 
     def tokenized() -> Iterator[tuple[str, str]]:
@@ -170,7 +170,7 @@ def _tokenize(
     kept, faults = [], Counter()
     for left, right in pairs:
         pair = source.tokenize(left), target.tokenize(right)
-        wrong = _flaw(source.count_words(pair[0]), target.count_words(pair[1]), source.preparation) if clean else None
+        wrong = _flaw(source.count_words(pair[0]), target.count_words(pair[1]), source.preprocessing) if clean else None
         if wrong:
             faults[wrong] += 1
         else:

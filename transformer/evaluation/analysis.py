@@ -28,7 +28,7 @@ RUN_KEYS = ["name", "experiment", "seed"]
 
 
 class RunSettings(Section, kw_only=True):
-    """The settings of every analysis of a trained run: keys of `probes` in config.yaml, and options of `analyse`."""
+    """The settings of every analysis of a trained run: keys of `analyses` in config.yaml, and options of `analyse`."""
 
     sentences: Annotated[
         int, Meta(ge=10, le=1_000_000), described("Maximum number of dev sentences that are measured.")

@@ -86,7 +86,7 @@ class EvaluatedRun:
         """
         language = self.header["language"]
         words = hypotheses, references
-        if self.translator.experiment.preparation.tokenizer != "given":
+        if self.translator.experiment.preprocessing.tokenizer != "given":
             words = paper_tokens(hypotheses, language), paper_reference(references, language)
         written, expected = (sum(len(line.split()) for line in side) for side in words)
         if not expected:

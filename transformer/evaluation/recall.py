@@ -68,7 +68,7 @@ def draw(random: np.random.Generator, count: int, distance: int) -> tuple[np.nda
 
 def model_of(name: str, settings: Recall) -> Model:
     own = _TRANSFORMER if name == "transformer" else {}
-    sizes = {key: value for key, value in set_keys(settings.models[name]).items() if key != "rate"}
+    sizes = {key: value for key, value in set_keys(settings.models[name]).items() if key != "learning_rate_scale"}
     return Model(architecture=name, **_COMMON, **own, **sizes)
 
 
@@ -77,7 +77,7 @@ def _learn(name: str, seed: int, settings: Recall) -> dict[str, Any]:
     started, random = perf_counter(), np.random.default_rng(seed)
     torch.manual_seed(seed)
     model = build(model_of(name, settings))
-    peak = settings.learning_rate * set_keys(settings.models[name]).get("rate", 1.0)
+    peak = settings.learning_rate * set_keys(settings.models[name]).get("learning_rate_scale", 1.0)
     adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     distances = random.permutation(np.resize(settings.distances, settings.steps))
     for step, distance in enumerate(distances, 1):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import asdict
+from msgspec import to_builtins
 
 from transformer.config.experiment import Decoding, load, verified_run
 from transformer.layout import Run
@@ -38,7 +38,7 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     return record | {
         "averaged_steps": averaged_steps(weights, record["digest"]),
         "weights_sha256": None if read_weights(weights)[1].get("rounded") else sha256(weights),
-        "decoding": asdict(load(run.decoding, Decoding)),
+        "decoding": to_builtins(load(run.decoding, Decoding)),
     }
 
 

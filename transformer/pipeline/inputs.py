@@ -129,9 +129,9 @@ class Inputs:
 
     def silver_decoding(self, wildcards: _Wildcards) -> str:
         """Return as JSON how a parser searches for the trees that another one learns from."""
-        return json.dumps(to_builtins(self.config.parsing.silver))
+        return json.dumps(to_builtins(self.at(wildcards.scale).silver_decoding()))
 
-    # ------------------------------------------------------------------ preparation (§5.1)
+    # ------------------------------------------------------------------ preprocessing (§5.1)
 
     def side(self, name: str, split: str | None = None) -> Callable[[_Wildcards], Paths]:
         """Return an input function: the text of a side, or the trees, of a split; if None, of the wildcards' split."""
@@ -148,9 +148,9 @@ class Inputs:
     def languages(self, wildcards: _Wildcards) -> list[str]:
         return list(self.task(wildcards).languages)
 
-    def preparation(self, wildcards: _Wildcards) -> dict[str, Any]:
+    def preprocessing(self, wildcards: _Wildcards) -> dict[str, Any]:
         """Return how a task's text is prepared."""
-        return to_builtins(self.at(wildcards.scale).preparation(wildcards.task))
+        return to_builtins(self.at(wildcards.scale).preprocessing(wildcards.task))
 
     def longest(self, wildcards: _Wildcards) -> int:
         """Return the maximum number of subwords of a sentence that can be translated."""
@@ -168,13 +168,13 @@ class Inputs:
     def subset_options(self, wildcards: _Wildcards) -> _Options:
         """Return names and references of these parts as options of `score`, and whether its text has its tokens."""
         options = [word for name, path in self.subset_files(wildcards).items() for word in ("--subset", name, path)]
-        given = self.at(wildcards.scale).preparation(wildcards.task).tokenizer == "given"
+        given = self.at(wildcards.scale).preprocessing(wildcards.task).tokenizer == "given"
         return [*options, *(["--tokenized"] if given else [])]
 
     def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
         """Return the sizes of a vocabulary; a parser's symbols come before its subwords."""
         scale, task = self.at(wildcards.scale), self.task(wildcards)
-        how = scale.preparation(wildcards.task)
+        how = scale.preprocessing(wildcards.task)
         sizes = {"subwords": task.vocabulary, "sentences": how.vocabulary_sentences, "longest": how.max_piece_length}
         return sizes | ({"symbols": task.symbols} if task.parses else {})
 

@@ -74,11 +74,11 @@ def _recall(pipeline: Pipeline) -> Files:
 
 def _table_4_files(pipeline: Pipeline) -> Files:
     runs = pipeline.parser_runs()
-    second = [run for run in runs if pipeline.parsing[run.task].elsewhere]
+    second = [run for run in runs if pipeline.parsing[run.task].out_of_domain]
     return {
         "constrained": pipeline.of_runs(runs, lambda run: run.scores("test", ".constrained")),
         "dev": pipeline.of_runs(runs, lambda run: run.scores("dev")),
-        "elsewhere": pipeline.of_runs(second, lambda run: run.scores("elsewhere", ".constrained")),
+        "out_of_domain": pipeline.of_runs(second, lambda run: run.scores("elsewhere", ".constrained")),
     }
 
 
@@ -88,8 +88,8 @@ def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
         name: {"training": task.training, "label": task.label, "silver": task.silver is not None}
         for name, task in tasks.items()
     }
-    second = dict.fromkeys(task.elsewhere for task in tasks.values() if task.elsewhere)
-    return {"task": entries, "elsewhere_label": " and ".join(second)}
+    second = dict.fromkeys(task.out_of_domain for task in tasks.values() if task.out_of_domain)
+    return {"task": entries, "out_of_domain_label": " and ".join(second)}
 
 
 def _no_treebank(pipeline: Pipeline) -> str | None:
@@ -111,14 +111,14 @@ def _training_files(pipeline: Pipeline) -> Files:
 def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any]:
     """Return the settings of an analysis at this scale. Raises InputError if one is missing."""
     if missing := _missing_settings(pipeline, analysis):
-        raise InputError(f"probes: {analysis}: missing key {missing[0]!r} at scale {pipeline.name}")
-    given = set_keys(pipeline.section("probes"))
+        raise InputError(f"analyses: {analysis}: missing key {missing[0]!r} at scale {pipeline.name}")
+    given = set_keys(pipeline.section("analyses"))
     return {key: given[key] for key in ANALYSES[analysis].Settings.__struct_fields__ if key in given}
 
 
 def _missing_settings(pipeline: Pipeline, analysis: str) -> list[str]:
-    """Return the keys of `probes` without which an analysis is left out."""
-    given = set_keys(pipeline.section("probes"))
+    """Return the keys of `analyses` without which an analysis is left out."""
+    given = set_keys(pipeline.section("analyses"))
     fields = msgspec.structs.fields(ANALYSES[analysis].Settings)
     return [field.name for field in fields if field.required and field.name not in given]
 
@@ -217,8 +217,8 @@ TABLES = {  # in the page's order
         texts=("label", "dev_label"),
         own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
         own_params=lambda pipeline: {
-            "claims": pipeline.trained_claims,
-            "probes": [f"{name}:{run}" for name in ANALYSES for run in _analysed_runs(pipeline, name)],
+            "ablations": pipeline.trained_ablations,
+            "expected_analyses": [f"{name}:{run}" for name in ANALYSES for run in _analysed_runs(pipeline, name)],
         },
     ),
     "training": _Entry(

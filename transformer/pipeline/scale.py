@@ -73,7 +73,7 @@ class Pipeline(ScaleSettings):
     def text(self, task: str, split: str, side: str) -> list[Path]:
         """Return the plain text of one side of a split, `source` or `target`, or the `trees` of treebanks."""
         entry = self.tasks[task]
-        corpora = getattr(entry, split)
+        corpora = getattr(entry, entry.FORMER.get(split, split))  # files keep the former name of a key
         corpora = corpora if isinstance(corpora, list) else [corpora]
         return [RESOURCES.corpus(corpus, getattr(entry, side, side)) for corpus in corpora]
 

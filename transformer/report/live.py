@@ -49,14 +49,14 @@ class Trial:
 
     def answer(self, text: str) -> dict[str, Any]:
         """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
-        translator, how = self.translator, self.experiment.preparation
+        translator, how = self.translator, self.experiment.preprocessing
         line = text.replace("\r", " ").replace("\n", " ")
         words, most = translator.source.count_words(translator.source.tokenize(line)), how.max_words
         if not 0 < words <= most:
             raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
         if (tokens := len(translator.encode([line])[0])) > _LONGEST:
             raise InputError(f"expected a sentence of at most {_LONGEST} subwords, found {tokens:,}")
-        (best,) = translator.translate([line], n_best=translator.decoding.beam)
+        (best,) = translator.translate([line], n_best=translator.decoding.beam_size)
         return {"translations": best.ranked(), "attention": weights_in(translator, [({"title": text}, line, best)])}
 
     def example(self) -> str:
@@ -77,7 +77,7 @@ class Trial:
             experiment=self.experiment,
             run=run_name(asdict(self.experiment)),
             example=self.example(),
-            words=self.experiment.preparation.max_words,
+            words=self.experiment.preprocessing.max_words,
             settings={"target": self.experiment.target, "bytes": _BODY},
             colors=COLORS,
         )

@@ -49,7 +49,7 @@ class Logger:
 
     def due(self) -> bool:
         step = self.progress.step
-        return step % self.experiment.running.log_every == 0 or step in (1, self.experiment.training.steps)
+        return step % self.experiment.logging.log_every == 0 or step in (1, self.experiment.training.steps)
 
     def step(self, updates: list[Update]) -> None:
         """Write, when due, the means over the updates since the last entry; losses are per target token."""

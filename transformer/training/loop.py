@@ -67,7 +67,7 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
                 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
             text, dev = (open_text(data, split) for split in ("train", "dev"))
             vocabulary = Subwords(data.vocabulary).fitting(experiment.model.embedding_rows)
-            sentences = experiment.running.bleu_sentences
+            sentences = experiment.logging.bleu_sentences
             budgets = batch_budgets(experiment.training)
             evaluation = Evaluation(dev, vocabulary, budgets, sentences, world, experiment.target)
             available = available_memory(world.device, threads) if memory is None else int(min(memory, 10**6) * 2**30)
@@ -201,7 +201,7 @@ class TrainingRun:
 
     def due(self) -> bool:
         """Tell whether anything reads the weights after this step."""
-        running = self.experiment.running
+        running = self.experiment.logging
         return self.reached(running.evaluate_every) or self.reached(running.save_every) or self.checkpoint_due()
 
     def reached(self, every: int) -> bool:
@@ -221,13 +221,13 @@ class TrainingRun:
     def evaluate(self, log: Logger) -> None:
         """Compute dev perplexity, and BLEU if it is wanted, when they are due."""
         deciding = bool(self.training.patience) and self.checkpoint_due()
-        if not (deciding or self.reached(self.experiment.running.evaluate_every)):
+        if not (deciding or self.reached(self.experiment.logging.evaluate_every)):
             return
         learner, started = self.learner, time.monotonic()
         scores = {"dev_perplexity": self.evaluation.perplexity(learner.model, learner.dtype)}
         if deciding:
             self.perplexities[self.progress.step] = scores["dev_perplexity"]
-        if self.evaluation.sentences and self.reached(self.experiment.running.evaluate_every):
+        if self.evaluation.sentences and self.reached(self.experiment.logging.evaluate_every):
             scores["dev_bleu"] = self.evaluation.bleu(learner.model)
         self.progress.dev_perplexity, self.progress.dev_bleu = scores["dev_perplexity"], scores.get("dev_bleu")
         log.write(scores)
@@ -243,7 +243,7 @@ class TrainingRun:
             if self.training.patience:
                 header["dev_perplexity"] = self.perplexities[progress.step]
             checkpoints.save_tensors(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
-        if self.reached(self.experiment.running.save_every) or stopped:
+        if self.reached(self.experiment.logging.save_every) or stopped:
             self.states.save(progress)
             if kept := sorted(step for step in self.perplexities if step <= best(self.perplexities)):
                 # Not before: where a run goes on from an older state, another step may be the best.

@@ -14,7 +14,7 @@ from transformer.training.loss import batch_losses, perplexity
 from transformer.translation.translator import search
 
 # The quickest search. It shows whether a model translates, and no table has its scores.
-_BEAM_OF_ONE = Decoding(beam=1, alpha=0.0, extra_length=50, batch_tokens=4096)
+_BEAM_OF_ONE = Decoding(beam_size=1, length_penalty=0.0, extra_length=50, max_tokens=4096)
 
 
 @dataclass(frozen=True)

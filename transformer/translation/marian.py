@@ -97,8 +97,8 @@ def _configuration(
     }
     generation = {
         **special,
-        "num_beams": decoding.beam,
-        "length_penalty": decoding.alpha,
+        "num_beams": decoding.beam_size,
+        "length_penalty": decoding.length_penalty,
         "max_new_tokens": POSITIONS,
         "suppress_tokens": [PAD, *range(len(vocabulary), rows)],
     }

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from msgspec.structs import asdict
 
-from transformer.config.experiment import EOS, PAD, POSITIONS, Decoding, Experiment, load, verified_run
+from transformer.config.experiment import EOS, PAD, POSITIONS, Decoding, Experiment, changed, load, verified_run
 from transformer.data.corpus import Subwords, blank
 from transformer.device import best_device
 from transformer.layout import Run
@@ -23,13 +22,12 @@ from transformer.model.seq2seq import Decoder, Decoders, Seq2Seq
 from transformer.model.transformer import attention_weights
 from transformer.model.weights import load_model
 from transformer.storage.files import InputError
-from transformer.storage.reading import structured
 from transformer.translation.search import Scored, beam_search
 
 if TYPE_CHECKING:  # it loads sacremoses: half a second, for which a training would wait
     from transformer.data.tokenization import Tokenizer
 
-GPU = 8  # a GPU decodes this many times `batch_tokens` together: its step is bound by launching, not by rows
+GPU = 8  # a GPU decodes this many times `max_tokens` together: its step is bound by launching, not by rows
 _THREAD_SHARE = 500  # source tokens that are worth a thread of their own: a small model's mostly wait for Python's lock
 
 
@@ -88,19 +86,18 @@ class Translator:
     experiment: Experiment
 
     def translate(
-        self, texts: list[str], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
+        self, texts: list[str], *, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
     ) -> list[Translation]:
         """Translate raw sentences by beam search (§6.1); a blank one stays blank. Raises TooLong.
 
-        beam, alpha: width and exponent of the length penalty; the run's, if None. n_best: find so many translations,
-        or fewer, of each sentence.
+        beam_size, length_penalty: the run's if None. n_best: maximum number of translations of each sentence.
         """
         if isinstance(texts, str):
             raise InputError(f"texts: expected a list of sentences, found one: {texts!r}")
-        changes = {name: value for name, value in (("beam", beam), ("alpha", alpha)) if value is not None}
-        decoding = structured(asdict(self.decoding) | changes, Decoding, "decoding") if changes else self.decoding
-        if not 1 <= n_best <= decoding.beam:
-            raise InputError(f"n_best: expected 1 to the beam's {decoding.beam}, found {n_best}")
+        changes = {"beam_size": beam_size, "length_penalty": length_penalty}
+        decoding = changed(self.decoding, {name: value for name, value in changes.items() if value is not None})
+        if not 1 <= n_best <= decoding.beam_size:
+            raise InputError(f"n_best: expected 1 to the beam's {decoding.beam_size}, found {n_best}")
         words = list(map(self.source.tokenize, texts))
         full = [index for index, line in enumerate(words) if not blank(line)]
         sentences = self.vocabulary.encode([words[index] for index in full])
@@ -185,7 +182,7 @@ def open_translator(
     from transformer.data.tokenization import Tokenizer  # here, as above
 
     experiment, model, vocabulary, decoding = opened(folder, weights, changes or {}, parses=False)
-    sides = [Tokenizer(language, experiment.preparation) for language in (experiment.source, experiment.target)]
+    sides = [Tokenizer(language, experiment.preprocessing) for language in (experiment.source, experiment.target)]
     return Translator(model, vocabulary, *sides, decoding, experiment)
 
 
@@ -196,7 +193,7 @@ def opened(
     files = Run(folder)
     weights = weights or files.average
     experiment = verified_run(files, files.vocabulary, weights)
-    decoding = structured(asdict(load(files.decoding, Decoding)) | changes, Decoding, "decoding")
+    decoding = changed(load(files.decoding, Decoding), changes)
     vocabulary = Subwords(files.vocabulary).fitting(experiment.model.embedding_rows)
     if bool(vocabulary.symbols) != parses:
         found = "a parser" if vocabulary.symbols else f"a translator from {experiment.source} to {experiment.target}"
@@ -228,15 +225,15 @@ def search(
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
         decoder = steer(decoders(source, vocabulary), batch)
-        return beam_search(decoder, limits, decoding.beam, decoding.alpha, n)
+        return beam_search(decoder, limits, decoding.beam_size, decoding.length_penalty, n)
 
     threads = torch.get_num_threads()
     if device.type == "cuda":
-        batches = by_length(sentences, decoding.batch_tokens * GPU, least=model.shortest)
+        batches = by_length(sentences, decoding.max_tokens * GPU, least=model.shortest)
     else:
         tokens = sum(map(len, sentences))
         parts = max(1, min(threads, tokens // _THREAD_SHARE))
-        batches = by_length(sentences, min(decoding.batch_tokens, math.ceil(tokens / parts)))
+        batches = by_length(sentences, min(decoding.max_tokens, math.ceil(tokens / parts)))
     several = device.type == "cpu" and min(threads, len(batches)) > 1  # batches at a time, each in one thread
     torch.set_num_threads(1 if several else threads)
     try:
@@ -253,14 +250,14 @@ def search(
     return results
 
 
-def by_length(sentences: list[list[int]], batch_tokens: int, least: int = 1) -> list[list[int]]:
-    """Return indices of the sentences, longest first, in batches of at most `batch_tokens` padded tokens, or of one.
+def by_length(sentences: list[list[int]], max_tokens: int, least: int = 1) -> list[list[int]]:
+    """Return indices of the sentences, longest first, in batches of up to `max_tokens` padded tokens, or of one.
 
     least: the number of tokens that a shorter sentence counts as.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index])):
-        if batches and max(least, len(sentences[batches[-1][0]])) * (len(batches[-1]) + 1) <= batch_tokens:
+        if batches and max(least, len(sentences[batches[-1][0]])) * (len(batches[-1]) + 1) <= max_tokens:
             batches[-1].append(index)
         else:
             batches.append([index])

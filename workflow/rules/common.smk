@@ -27,7 +27,7 @@ RESULTS = Results(f"{CONFIG.results}/{{scale}}")
 DATA = RESULTS.data("{task}")
 RUN = RESULTS.run("{task}", "{experiment}", "{seed}")
 PARSER_RUN = RESULTS.run("{task}", PARSER, "{seed}")
-EXPERIMENTS = [*CONFIG.experiments, *CONFIG.baselines, *CONFIG.claims]  # of translation
+EXPERIMENTS = [*CONFIG.experiments, *CONFIG.baselines, *CONFIG.ablations]  # of translation
 TRANSLATION_TASKS = ask.names_of_tasks(parsing=False)
 PARSING_TASKS = ask.names_of_tasks(parsing=True)
 FIRST = 10  # priority of what long chains of jobs wait for

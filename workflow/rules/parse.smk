@@ -98,6 +98,6 @@ rule silver:
         mem_mb=memory(1500, large=16000, growth=2),
     params:
         keep=lambda wildcards: ask.task(wildcards).silver.keep,
-        max_words=lambda wildcards: ask.preparation(wildcards)["max_words"],
+        max_words=lambda wildcards: ask.preprocessing(wildcards)["max_words"],
     script:
         "../scripts/silver.py"

@@ -21,7 +21,7 @@ rule tokenize:
     params:
         data=subpath(output[0], parent=True),
         languages=ask.languages,
-        preparation=ask.preparation,
+        preprocessing=ask.preprocessing,
         longest=untracked(ask.longest),
     script:
         "../scripts/tokenize_text.py"
@@ -66,7 +66,7 @@ rule vocabulary:
         options=ask.vocabulary_options,
         # A change of either makes other text, which is an input.
         languages=untracked(ask.languages),
-        preparation=untracked(ask.preparation),
+        preprocessing=untracked(ask.preprocessing),
     script:
         "../scripts/vocabulary.py"
 

@@ -2,7 +2,7 @@
 from transformer.cli import job
 
 with job("tokenize", snakemake.log[0]):
-    from transformer.config.experiment import Preparation
+    from transformer.config.experiment import Preprocessing
     from transformer.data.preprocessing import tokenize_split
     from transformer.layout import Data
     from transformer.storage.reading import structured
@@ -13,7 +13,7 @@ with job("tokenize", snakemake.log[0]):
         split,
         list(zip(files.source, files.target, strict=True)),
         params.languages,
-        structured(params.preparation, Preparation, "preparation"),
+        structured(params.preprocessing, Preprocessing, "preprocessing"),
         snakemake.threads,
         clean=split == "train",
         vocabulary=next(iter(files.vocabulary), None),

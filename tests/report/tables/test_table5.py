@@ -57,8 +57,8 @@ def heads() -> dict:
 def make(tmp_path, *scores: dict, probes: tuple[str, ...] = (), tested: tuple = (), **analysed: list[dict]):
     """Return the rows of the frame, and the table of score files and of the analyses' files."""
     (tmp_path / "paper.csv").write_text(CLAIMS)
-    options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "label": "toy", "probes": probes}
-    options |= {"expected": ["en-de/base/1"], "claims": ["mine"], "test": write_scores(tmp_path / "test", *tested)}
+    options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "label": "toy", "expected_analyses": probes}
+    options |= {"expected": ["en-de/base/1"], "ablations": ["mine"], "test": write_scores(tmp_path / "test", *tested)}
     options["score"] = write_scores(tmp_path / "scores", *scores)
     options |= {name: write_scores(tmp_path / name, *analysed.get(name, [])) for name in ANALYSES}
     frame, _, table = make_table(table5, "claim", **options)
@@ -146,8 +146,8 @@ def test_every_claim_is_tested_by_a_row_that_there_is():
     config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     claims = list(read_claims(str(ROOT / "workflow/paper/table5.csv")).itertuples())
     tested = {name for claim in claims for name in (claim.row, claim.against) if name}
-    rows = {*config["experiments"], *config["claims"]}
+    rows = {*config["experiments"], *config["ablations"]}
     assert tested - set(ANALYSIS_OF) <= rows
-    assert {*config["claims"], *ANALYSIS_OF} <= tested
+    assert {*config["ablations"], *ANALYSIS_OF} <= tested
     assert {name for analysis in ANALYSES.values() for name in analysis.experiments} <= rows
     assert all(bool(claim.published) == bool(claim.source) for claim in claims)

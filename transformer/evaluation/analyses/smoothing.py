@@ -72,7 +72,7 @@ class Smoothing(analysis.Analysis):
             "epsilon_ls": run.translator.experiment.training.epsilon_ls,
             "perplexity": predictions.perplexity,
             "perplexity_draws": draws(of_sentences, lambda sums: perplexity(sums[0] / sums[1])),
-            "beams": [{"beam": beam} | run.score(beam=beam) for beam in settings.beams],
+            "beams": [{"beam": beam} | run.score(beam_size=beam) for beam in settings.beams],
             "calibration": _calibration(predictions.confidence, predictions.correct),
         }
 

@@ -38,7 +38,7 @@ class _ShownSentence(NamedTuple):
     def shares(self) -> tuple[int, np.ndarray]:
         """Find the place of the word "from", and how much of its attention goes to the words "to": [layers, h]."""
         places = []
-        folded = [word.casefold() for word in self.words]  # as preparation may have changed letters
+        folded = [word.casefold() for word in self.words]  # as preprocessing may have changed letters
         for word in (self.about["from"], *self.about["to"]):
             words, own = (self.words, word) if word in self.words else (folded, word.casefold())
             if (count := words.count(own)) != 1:

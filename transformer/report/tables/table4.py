@@ -20,30 +20,32 @@ def table4(
     score: list[str],
     constrained: list[str],
     dev: list[str],
-    elsewhere: list[str],
+    out_of_domain: list[str],
     data_of_paper: bool,
     expected: list[str],
     task: dict[str, dict],
-    elsewhere_label: str,
+    out_of_domain_label: str,
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    score, constrained, dev, elsewhere: score files on the test set, by constrained search, on the dev set, and on
-    out-of-domain trees, which `elsewhere_label` names. task: by name, what each parser learned from (`training`), is
+    score, constrained, dev, out_of_domain: score files on the test set, by constrained search, on the dev set, and on
+    out-of-domain trees, which `out_of_domain_label` names. task: by name, what each parser learned from (`training`), is
     tested on (`label`), and whether it learned from trees that no person made (`silver`).
     """
     runs = _read_f1(score)
     others = {"constrained": _read_f1(constrained), "dev": _read_f1(dev)}
-    if elsewhere_label:
-        others["elsewhere"] = _read_f1(elsewhere)
+    if out_of_domain_label:
+        others["out_of_domain"] = _read_f1(out_of_domain)
     papers = cells.read_printed(paper)
     papers["by"] = papers.pop("system").replace("transformer", "paper")
     frame = _parsers(papers, runs, others, task, data_of_paper)
     labels = " and ".join(dict.fromkeys(each["label"] for each in task.values()))
     compared = bool(frame["difference"].notna().any())
     columns = [column for column in _PARSER_COLUMNS if compared or column.heading != "− paper"]
-    if elsewhere_label:
-        columns.insert(-1, Column(f"F1, constrained, on {elsewhere_label}", cells.mean("f1_elsewhere", 1), detail=True))
+    if out_of_domain_label:
+        columns.insert(
+            -1, Column(f"F1, constrained, on {out_of_domain_label}", cells.mean("f1_out_of_domain", 1), detail=True)
+        )
     ours = frame[frame["by"] == "ours"]
     details = lay_out(ours, columns, detail=True)
     notes: list[Note] = [*cells.fixed("table4.repair", "table4.detail"), details] if details.rows else []

@@ -33,28 +33,28 @@ def table5(
     label: str,
     dev_label: str,
     expected: list[str],
-    claims: dict[str, dict],
-    probes: list[str],
+    ablations: dict[str, dict],
+    expected_analyses: list[str],
     **analyses: list[str],
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    score, test: score files on the dev set and on the test set. claims: the rows that are trained for this table.
-    probes: all analyses that should be there, each as ANALYSIS:RUN. analyses: the files of each analysis.
+    score, test: score files on the dev set and on the test set. ablations: the rows that are trained for this table.
+    expected_analyses: all that should be there, each as ANALYSIS:RUN. analyses: the files of each analysis.
     """
     runs, tested = read_last(score), read_last(test)
     analysed = {name: _read_analysis(name, analyses[name]) for name in ANALYSES}
     printed = read_claims(paper)
     published = lay_out(printed[printed["published"] != ""], _PUBLISHED_COLUMNS)
     named = {*printed["row"], *printed["against"]}
-    others = [name for name in runs["experiment"].unique() if name in claims and name not in named]  # a user's
+    others = [name for name in runs["experiment"].unique() if name in ablations and name not in named]  # a user's
     blank = dict.fromkeys(printed, "") | {"against": "base", "effect": significance.MARGIN}
     every = printed.to_dict("records")
     every += [blank | {"claim": f"For comparison: `{name}`.", "row": name} for name in others]
     compared = [row for claim in every for row in _compare_claim(claim, runs, tested, analysed)]
     frame, rows = _frame_of(compared), _lines(compared)
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
-    unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(probes, there))
+    unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(expected_analyses, there))
     notes = [*cells.fixed("table5.how", "table5.detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
     notes += cells.gaps(expected, runs)
     notes += [cells.note("table5", "gaps", names=unmeasured)] if unmeasured else []

@@ -151,7 +151,7 @@ def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], exp
 def _of_subwords(base: _Configured, vocabulary: str, experiment: str) -> list[float]:
     """Score ids of subwords, without EOS, in place of words."""
     settings, subwords = load(experiment), Subwords(vocabulary)
-    tokenizer, scores = Tokenizer(settings.target, settings.preparation), []
+    tokenizer, scores = Tokenizer(settings.target, settings.preprocessing), []
     for hypotheses in base.hypotheses:
         sides = ([tokenizer.tokenize(line) for line in side] for side in (hypotheses, base.references))
         ids = (subwords.encode(side) for side in sides)
