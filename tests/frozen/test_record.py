@@ -1,6 +1,8 @@
 """The record on Multi30k makes its tables, figures and page again, byte for byte; its weights keep their scores."""
 
+import csv
 import gzip
+import io
 import json
 import os
 import random
@@ -18,6 +20,7 @@ from support.project import ROOT, copy_project, rules_of, snakemake, transformer
 
 from transformer.commands.results import OF_SCALE
 from transformer.config.settings import read
+from transformer.evaluation.significance import LEVEL
 from transformer.pipeline.scale import Pipeline
 from transformer.storage.files import sha256
 
@@ -107,12 +110,28 @@ def test_a_model_of_each_task_is_shipped():
     assert [run.parts[-3:-1] for run in SHIPPED] == [("en-de", "base"), ("en-fr", "base")]
 
 
-def test_readmes_say_what_table_3_found():
-    """In the table's own words; the project's without the names."""
-    notes = (ROOT / RECORD / "tables/table3.md").read_text(encoding="utf-8").split("\n\n")
-    found = next(note for note in notes if note.startswith("Of the "))
-    for folder, words in ((ROOT / RECORD, found), (ROOT, re.sub(r" \([^)]*\)", "", found))):
-        assert words in " ".join((folder / "README.md").read_text(encoding="utf-8").split())
+def verdict(row: dict[str, str], prefix: str) -> str:
+    """Return the verdict on a row of table3.csv, on the dev set or with the prefix `test_` on the test set."""
+    difference, p = float(row[f"{prefix}difference"]), float(row[f"{prefix}p"])
+    if p < LEVEL:
+        return "replicated" if difference * float(row["paper_difference"]) > 0 else "reversed"
+    return "not replicated" if row[f"{prefix}here"].startswith("not ") else "inconclusive"
+
+
+def test_readmes_count_the_verdicts_of_table_3():
+    """The record's README names the rows; the project's README has the numbers only."""
+    text = (ROOT / RECORD / "tables/table3.csv").read_text(encoding="utf-8")
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if float(row["paper_difference"])]
+    verdicts = {row["experiment"]: [verdict(row, prefix) for prefix in ("", "test_")] for row in rows}
+    for folder, named in ((ROOT / RECORD, True), (ROOT, False)):
+        text = (folder / "README.md").read_text(encoding="utf-8")
+        for kind in ("replicated", "not replicated", "reversed"):
+            cells = []
+            for times in (2, 1):
+                names = [f"`{name}`" for name, both in verdicts.items() if both.count(kind) == times]
+                cells.append(f"{len(names)}" + f": {', '.join(names)}" * (named and bool(names)))
+            assert f"\n| {kind} | {' | '.join(cells)} |\n" in text
+    assert f"prints {len(rows)} differences from base" in " ".join(text.split())
 
 
 def test_the_records_readme_states_bases_scores():
