@@ -59,7 +59,7 @@ def edit(file: Path, path: Iterable[str], change: dict) -> None:
 
 def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
     assert load(file) == experiment
-    assert list(yaml.safe_load(file.read_text("utf-8"))) == list(Experiment.__struct_fields__)
+    assert list(yaml.safe_load(file.read_text("utf-8"))) == list(Experiment.__struct_encode_fields__)
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ def table4(
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    score, constrained, dev, out_of_domain: score files on the test set, by constrained search, on the dev set, and on
-    out-of-domain trees, which `out_of_domain_label` names. task: by name, what each parser learned from (`training`), is
-    tested on (`label`), and whether it learned from trees that no person made (`silver`).
+    score, constrained, dev: score files on the test set, by constrained search, and on the dev set. out_of_domain: by
+    constrained search on the treebank `out_of_domain_label`. task: by name, the training data (`training`), the test
+    treebank (`label`), and whether silver trees are among the training data (`silver`).
     """
     runs = _read_f1(score)
     others = {"constrained": _read_f1(constrained), "dev": _read_f1(dev)}
