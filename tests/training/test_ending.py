@@ -122,6 +122,31 @@ def test_a_whole_run_goes_on_from_another(tmp_path):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
 
 
+@pytest.mark.parametrize(
+    ("shorter", "longer", "continues"),
+    [
+        ({}, {"steps": 20}, True),
+        ({}, {"steps": 10}, True),  # two of the three checkpoints are the shorter training's
+        ({}, {"steps": 11}, False),  # the shorter training has no checkpoint of step 7
+        ({}, {"steps": 20, "learning_rate_scale": 0.5}, False),
+        ({}, {"steps": 6}, False),
+        (EARLY, EARLY | {"patience": 4}, True),
+        (EARLY, EARLY | {"steps": 61, "patience": 4}, False),  # whose checkpoints are those of odd steps
+        (EARLY, {}, False),
+    ],
+)
+def test_training_longer_continues_and_equals_a_whole_training(tmp_path, shorter, longer, continues):
+    data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
+    whole, part = (Run(tmp_path / name) for name in ("whole", "part"))
+    for run, changes in ((part, shorter), (part, longer), (whole, longer)):
+        make_run(run.folder, make_experiment(**changes))
+        cli.main(["train", str(run.folder), "--data", str(data), "--threads", "1"])
+    for path in (whole.average, whole.last):
+        assert path.read_bytes() == (part.folder / path.name).read_bytes()
+    starts = [json.loads(run.record.read_text())["starts"] for run in (whole, part)]
+    assert [len(each) for each in starts] == [1, 1 + continues]
+
+
 def end_early(out: Path) -> None:
     """Write `out`/{rank}.json: at which step this process ended, and what it knew."""
     with joined() as world:

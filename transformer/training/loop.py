@@ -30,7 +30,7 @@ from transformer.storage.records import write_json
 from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text
 from transformer.training.distributed import World, joined, locked
 from transformer.training.log import Logger
-from transformer.training.states import Progress, States, best, dev_perplexities, publish
+from transformer.training.states import Progress, States, best, continue_shorter, dev_perplexities, publish
 from transformer.training.statistics import with_statistics
 from transformer.training.step import Learner, Update
 from transformer.training.validation import Evaluation
@@ -51,6 +51,8 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
     digest = experiment.digest(data_sha256, initial_sha256)
     folder = Run(run.work(digest))
     with joined() as world, locked(run.state, world, stop):
+        if world.rank == 0:
+            continue_shorter(run, experiment, lambda each: each.digest(data_sha256, initial_sha256))
         fault = _data_fault(data, manifest["files"], world)
         needed = experiment.model.norm == "batch"  # the text, for the average
         if world.broadcast_object(folder.record.exists()) and not (fault and needed):
@@ -120,6 +122,9 @@ class TrainingRun:
             raise InputError(f"none of {long:,} training pairs fits {longest} {limits}")
         if long and self.world.rank == 0:
             logger.info(f"left out {long:,} of {len(text.source):,} training pairs: too long for {longest} {limits}")
+        if self.training.warmup and self.training.warmup_steps > self.training.steps and self.world.rank == 0:
+            peak = f"warmup_steps {self.training.warmup_steps:,}, steps {self.training.steps:,}"
+            logger.warning(f"the learning rate never reaches its peak: {peak}")
         for index in np.flatnonzero(~fits(dev, budgets)):
             pair = f"dev pair {index + 1}: {dev[:, index].tolist()} tokens"
             raise InputError(f"{pair}, too long for {POSITIONS} {limits}")

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+from msgspec import structs
 from torch import Tensor
 
+from transformer.config.experiment import Experiment, load, save
 from transformer.layout import Run
 from transformer.model import weights as checkpoints
 from transformer.model.seq2seq import Seq2Seq
@@ -81,6 +83,48 @@ class States:
             logger.info("resumed from step %s (%s)", header["step"], path)
             return Progress(**header)
         return Progress(digest)
+
+
+def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experiment], str]) -> None:
+    """Copy the states of a run's longest training that differs only in fewer steps or less patience.
+
+    Copies nothing if this training has states, or if a checkpoint to be averaged is missing. digest: of the training
+    data, too.
+    """
+    own, training = Run(run.work(digest(experiment))), experiment.training
+    if own.experiment.exists():
+        return
+    save(experiment, own.experiment)
+    others = {Run(path.parent): load(path) for path in run.state.glob("*/experiment.yaml") if path != own.experiment}
+    for folder, other in sorted(others.items(), key=lambda entry: -entry[1].training.steps):
+        states = sorted(folder.state.glob("*.safetensors"))
+        same_data = folder.folder == run.work(digest(other))
+        if not states or list(own.state.glob("*")) or not same_data or not _extends(experiment, other):
+            continue
+        averaged = range(training.steps, 0, -training.checkpoint_every)[: training.averaged_checkpoints]
+        needed = [folder.checkpoint(step) for step in averaged if step <= int(states[-1].stem)]
+        if training.patience:
+            needed = list(folder.checkpoints.glob("*.safetensors"))
+        if all(path.exists() for path in needed):
+            for path in [*states, *needed]:
+                tensors, header = checkpoints.load_tensors(path)
+                target = own.folder / path.relative_to(folder.folder)
+                checkpoints.save_tensors(target, tensors, header | {"digest": digest(experiment)})
+            write(own.metrics, folder.metrics.read_bytes())
+            logger.info("continues the training of %s steps in %s", f"{other.training.steps:,}", folder.folder)
+
+
+def _extends(longer: Experiment, shorter: Experiment) -> bool:
+    """Return whether two experiments differ only in more steps or more patience."""
+    new, old = longer.training, shorter.training
+    common = {"label": longer.label, "logging": longer.logging, "training": new}
+    if structs.replace(shorter, **common) != longer:
+        return False
+    if structs.replace(old, steps=new.steps, patience=new.patience) != new or new.steps < old.steps:
+        return False
+    if not new.patience or not old.patience:
+        return new.patience == old.patience
+    return new.patience >= old.patience and (new.steps - old.steps) % new.checkpoint_every == 0
 
 
 def dev_perplexities(run: Run) -> dict[int, float]:
