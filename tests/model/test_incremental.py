@@ -1,16 +1,20 @@
-"""Cached steps against the full decoder: what may follow a hypothesis does not depend on how it was computed."""
+"""Cached steps against the full decoder, with each value of each option of the model."""
 
+import msgspec
 import numpy as np
 import pytest
 import torch
-from support.toy import CPU, TABLE_5, logits, random_model, random_sentences
+from support.toy import CPU, logits, random_model, random_sentences
 
-from transformer.config.experiment import PAD
+from transformer.config.experiment import PAD, Model
 from transformer.model.incremental import CACHE_BLOCK
 from transformer.model.packed import pack
 
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
-VARIANTS = [{}, {"positions": "learned"}, {"positions": "words"}, {"h": 1, "N": 1}, *TABLE_5.values()]
+KEYS = msgspec.json.schema(Model)["$defs"]["Model"]["properties"]
+CHOICES = {key: node.get("enum", [True, False] * (node.get("type") == "boolean")) for key, node in KEYS.items()}
+del CHOICES["architecture"]  # test_baselines.py has the others
+VARIANTS = [{"h": 1, "N": 1}, *({key: value} for key, values in CHOICES.items() for value in values)]
 
 
 def packed(sentences):

@@ -50,6 +50,18 @@ def test_each_line_has_the_translation_that_it_gets_alone(translator):
     assert translator.translate(unseen) == [Translation("", 0.0, [], [])] * len(unseen)
 
 
+def test_a_change_to_only_one_of_the_two_decoders_is_refused(translator, monkeypatch):
+    """The change: the whole decoder divides its products by less. The incremental decoder does not."""
+    model = random_model(1)
+    whole = replace(translator, model=model)
+    assert whole.translate(LINES[:2]) == translator.translate(LINES[:2])
+    attention = model.decoder[0].self_attention
+    forward = attention.forward
+    monkeypatch.setattr(attention, "forward", lambda *args, **options: 1.2 * forward(*args, **options))
+    with pytest.raises(InputError, match=r"^transformer/model: the incremental decoder of a model 'transformer': exp"):
+        replace(translator, model=model).translate(LINES[:2])
+
+
 def test_n_best_beam_and_alpha(translator):
     """They change one call alone, as the decoding would; the others follow the best, each once."""
     found = translator.translate(LINES, beam_size=4, length_penalty=1.0, n_best=4)

@@ -22,7 +22,7 @@ from transformer.model.seq2seq import Decoder, Decoders, Seq2Seq
 from transformer.model.transformer import attention_weights
 from transformer.model.weights import load_model
 from transformer.storage.files import InputError
-from transformer.translation.search import Scored, beam_search
+from transformer.translation.search import Scored, beam_search, length_penalty
 
 if TYPE_CHECKING:  # it loads sacremoses: half a second, for which a training would wait
     from transformer.data.tokenization import Tokenizer
@@ -112,23 +112,28 @@ class Translator:
             results[index] = named[0]._replace(others=named[1:])
         return results
 
-    @torch.inference_mode()
     def score(self, pairs: Sequence[tuple[str, str | Translation]]) -> list[Score]:
         """Return the log-probabilities of given translations of raw sentences. Raises TooLong."""
         sources = self.encode([source for source, _ in pairs])
         targets = [self._target_ids(target) for _, target in pairs]
         longest = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
         _refuse_longer(longest, range(1, len(pairs) + 1), POSITIONS)
-        device, results = self.model.device, [Score([], [])] * len(pairs)
+        results = [Score([], [])] * len(pairs)
         for batch in by_length(longest, POSITIONS):
-            labels = [np.array(targets[index]) for index in batch]
-            shifted = [np.append(PAD, ids[:-1]) for ids in labels]
-            outputs = self.model(pack([np.array(sources[index]) for index in batch], device), pack(shifted, device))
-            logits, expected = outputs @ self.model.output_weight().T, torch.from_numpy(np.concatenate(labels))
-            losses = F.cross_entropy(logits, expected.to(device), reduction="none").cpu()
-            for index, of_sentence in zip(batch, losses.split([len(ids) for ids in labels]), strict=True):
-                results[index] = Score(self.vocabulary.names(targets[index]), (-of_sentence).tolist())
+            losses = self._losses([sources[index] for index in batch], [targets[index] for index in batch])
+            for index, of_sentence in zip(batch, losses, strict=True):
+                results[index] = Score(self.vocabulary.names(targets[index]), [-loss for loss in of_sentence])
         return results
+
+    @torch.inference_mode()
+    def _losses(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """Return the negative log-probability of each target token, by the whole decoder."""
+        device, labels = self.model.device, list(map(np.array, targets))
+        shifted = [np.append(PAD, ids[:-1]) for ids in labels]
+        outputs = self.model(pack(list(map(np.array, sources)), device), pack(shifted, device))
+        logits, expected = outputs @ self.model.output_weight().T, torch.from_numpy(np.concatenate(labels))
+        losses = F.cross_entropy(logits, expected.to(device), reduction="none").cpu()
+        return [each.tolist() for each in losses.split(list(map(len, targets)))]
 
     def attention(self, source: str, target: str | Translation | None = None) -> PairAttention:
         """Return all heads' weights in a raw sentence and its translation, the model's own if None is given."""
@@ -156,9 +161,24 @@ class Translator:
         return POSITIONS - self.decoding.extra_length
 
     def search(self, sentences: list[list[int]], n: int = 1, decoding: Decoding | None = None) -> list[list[Scored]]:
-        return search(
-            self.model, len(self.vocabulary), sentences, decoding or self.decoding, decoders=self.decoders, n=n
-        )
+        """Search with the run's settings, or others. The first call compares the cached decoder with the whole one."""
+        decoding, unchecked = decoding or self.decoding, "decoders" not in vars(self)
+        results = search(self.model, len(self.vocabulary), sentences, decoding, decoders=self.decoders, n=n)
+        if sentences and unchecked:
+            shortest = min(range(len(sentences)), key=lambda index: len(sentences[index]))
+            self._compare(sentences[shortest], *results[shortest][0], decoding)
+        return results
+
+    def _compare(self, source: list[int], ids: list[int], score: float, decoding: Decoding) -> None:
+        """Refuse a translation whose log-probability differs in the whole decoder. An edit may have left out a file."""
+        ended = len(ids) < min(len(source) + decoding.extra_length, POSITIONS)
+        target = [*ids, *[EOS] * ended]
+        expected = -sum(self._losses([source], [target])[0])
+        found = score * length_penalty(len(target), decoding.length_penalty)
+        if not math.isclose(found, expected, rel_tol=0.001, abs_tol=0.01):
+            decoder = f"transformer/model: the incremental decoder of a model '{self.experiment.model.architecture}'"
+            problem = f"expected the whole decoder's log-probability of {expected:.4f}, found {found:.4f}"
+            raise InputError(f"{decoder}: {problem}: make the same change to both")
 
     @cached_property
     def decoders(self) -> Decoders:
