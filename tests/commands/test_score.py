@@ -17,6 +17,7 @@ from transformer.evaluation.bleu import marks, paper_reference, paper_tokens, sc
 from transformer.evaluation.significance import RESAMPLES, bleu_draws, limits
 from transformer.model import weights as checkpoints
 from transformer.storage.files import sha256
+from transformer.storage.provenance import commit, model_code
 from transformer.storage.reading import structured
 
 GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
@@ -87,7 +88,8 @@ def test_score(score, run, tmp_path):
         **{"hyp": str(hyp), "hyp_sha256": sha256(hyp), "hyp_marks": marks(HYPOTHESES)},
         **{"ref": str(ref), "ref_sha256": sha256(ref), "ref_marks": marks(REFERENCES)},
         "run": about_run(digest="ab")
-        | {"averaged_steps": [2, 4], "weights_sha256": sha256(run / "average.safetensors"), "decoding": DECODING},
+        | {"averaged_steps": [2, 4], "weights_sha256": sha256(run / "average.safetensors"), "decoding": DECODING}
+        | {"scored_with": {"commit": commit(), "model_code": model_code()}},
     }
     _, *lines, _ = printed.splitlines()
     shown = ["sacrebleu", "plain_quotes", "tokenized_lc", "chrf2"]
@@ -159,7 +161,7 @@ def test_evalb_of_a_run(evalb, run):
     weights = run / "one.safetensors"
     _, score = evalb("--run", run, "--weights", weights)
     origin = {"averaged_steps": [5], "weights_sha256": sha256(weights), "decoding": DECODING}
-    assert score["run"] == about_run(digest="ab") | origin
+    assert score["run"] == about_run(digest="ab") | origin | {"scored_with": score["run"]["scored_with"]}
     assert len(score["draws"]) == RESAMPLES
     header = {"digest": "ab", "steps": [2, 4], "rounded": True}
     checkpoints.save_tensors(run / "average.safetensors", {"x": torch.zeros(1)}, header)

@@ -260,7 +260,7 @@ def test_the_longest_may_be_that_of_the_shorter_sentences(place):
 def test_joined_sentences_without_positions_are_skipped_and_counted(own, found):
     """There is room for twice the longest and no more: nothing of three times is left, and little of twice."""
     decoding = load(own / "run" / "decoding.yaml", Decoding)
-    changes = {"beam": 1, "alpha": 0.0, "extra_length": POSITIONS - 2 * longest(own)}
+    changes = {"beam_size": 1, "length_penalty": 0.0, "extra_length": POSITIONS - 2 * longest(own)}
     save(replace(decoding, **changes), own / "run" / "decoding.yaml")
     short = analyse("lengths", opened(own), times=[1, 2, 3], quantile=1.0)
     groups = {group["times"]: group["sentences"] for group in short["groups"]}

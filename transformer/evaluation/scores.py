@@ -7,6 +7,7 @@ from msgspec import to_builtins
 
 from transformer.config.experiment import Decoding, load, verified_run
 from transformer.layout import Run
+from transformer.storage import provenance
 from transformer.storage.checksums import read_trained
 from transformer.storage.files import InputError, sha256
 from transformer.storage.records import RunRecord, averaged_steps, read_translated, read_weights, run_name, variants
@@ -19,8 +20,20 @@ RUN = (  # the columns of a run in a frame
     *("commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"),
 )
 _OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
-# bleu: the variant that `paper` names; processes: of the last start.
-_SCORE = (*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants")
+# bleu: the variant that `paper` names; processes: of the last start; other_code: the commit that scored the run, if
+# its code of the model is not that of the training.
+_SCORE = (
+    *_OF_SCORE,
+    "bleu",
+    "sacrebleu",
+    "processes",
+    "planned_steps",
+    "file",
+    "name",
+    "paper",
+    "variants",
+    "other_code",
+)
 
 
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
@@ -39,6 +52,7 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
         "averaged_steps": averaged_steps(weights, record["digest"]),
         "weights_sha256": None if read_weights(weights)[1].get("rounded") else sha256(weights),
         "decoding": to_builtins(load(run.decoding, Decoding)),
+        "scored_with": {"commit": provenance.commit(), "model_code": provenance.model_code()},
     }
 
 
@@ -81,5 +95,7 @@ def _read_score(path: str) -> dict[str, Any]:
     row = {key: score["run"][key] for key in RUN} | {key: score[key] for key in _OF_SCORE}
     row |= {name: metric["score"] for name, metric in by_metric.items()} | {"bleu": by_metric[paper]["score"]}
     row |= {"planned_steps": score["run"].get("planned_steps", row["steps"])}
+    trained, scored = score["run"]["starts"][-1].get("model_code"), score["run"].get("scored_with", {})
+    row |= {"other_code": scored["commit"] if trained and trained != scored.get("model_code", trained) else None}
     row |= {"processes": score["run"]["starts"][-1]["processes"]}
     return row | {"file": path, "name": run_name(score["run"]), "paper": paper, "variants": by_metric}

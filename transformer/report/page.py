@@ -180,7 +180,7 @@ class _RunCard(NamedTuple):
         """Format the card for a terminal."""
         lines = [self.run, *(f"  {heading:18}{text}" for heading, text in self.facts.items())]
         for score in self.scores:
-            lines.append(f"  {score['file']}: {score['averaged']}; {score['decoding']}")
+            lines.append(f"  {score['file']}: {score['averaged']}; {score['decoding']}; scored at commit {score['commit']:.20}")
             lines += [f"    {name:16}{value:6.2f}  {signature}" for name, value, signature in score["measures"]]
         return "\n".join(lines)
 
@@ -208,6 +208,7 @@ def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_R
             "file": Path(path).name,
             "averaged": cells.averaged_text(run["averaged_steps"]),
             "decoding": ", ".join(f"{key} {value}" for key, value in run["decoding"].items()),
+            "commit": run.get("scored_with", run)["commit"],
             "measures": measures,
         }
         cards.setdefault(run_name(run), _RunCard(run_name(run), _facts(run), [])).scores.append(about)

@@ -1,5 +1,7 @@
 """The origin of a number: code, libraries, machine, time."""
 
+import ast
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -25,6 +27,18 @@ def commit() -> str:
         return git("rev-parse", "HEAD") + changes
     except (OSError, subprocess.CalledProcessError):  # no git, or not under its control
         return "unknown"
+
+
+def model_code() -> str:
+    """Return a hash of the code in model/ without comments and docstrings: which network the weights belong to."""
+    parts = []
+    for path in sorted((Path(__file__).parents[1] / "model").glob("*.py")):
+        tree = ast.parse(path.read_bytes())
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+                node.body[0] = ast.Pass()
+        parts.append(ast.unparse(tree))
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
 
 def git(*arguments: str) -> str:

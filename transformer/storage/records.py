@@ -84,6 +84,7 @@ class RunRecord(Trained):
     averaged_steps: AveragedSteps
     weights_sha256: NotRequired[str | None]  # None if the weights at hand were their int8 copy, or none
     decoding: dict[str, Any]
+    scored_with: NotRequired[dict[str, str]]  # commit and model_code; not in older files
 
 
 class Exported(TypedDict):  # export.json

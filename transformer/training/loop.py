@@ -267,6 +267,7 @@ class TrainingRun:
             "step": self.progress.step,
             "started": provenance.now(),
             "commit": commit,
+            "model_code": provenance.model_code(),
             "hardware": provenance.hardware(self.world.device),
             "processes": self.world.size,
             "accumulation": learner.accumulation,

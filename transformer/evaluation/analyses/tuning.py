@@ -32,7 +32,7 @@ class Tuning(analysis.Analysis):
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
         """Measure BLEU with each beam and each alpha."""
         searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
-        return {"searches": [search | run.score(**search) for search in searches]}
+        return {"searches": [search | run.score(beam_size=search["beam"], length_penalty=search["alpha"]) for search in searches]}
 
     def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         rows = []

@@ -245,4 +245,13 @@ def provenance(
         Column("Digest", "digest", format="{:.12}", text=True),
         Column("Data", "data_sha256", format="{:.12}", text=True),
     ]
-    return [words, lay_out(runs, columns)] if len(runs) else []
+    if not len(runs):
+        return []
+    changed = runs.dropna(subset="other_code") if "other_code" in runs else runs[:0]
+    names = [
+        f"{run.name} (trained at {run.commit:.12}, scored at {run.other_code:.20})" for run in changed.itertuples()
+    ]
+    warning = (
+        [f"The code in transformer/model changed between training and scoring: {', '.join(names)}."] if names else []
+    )
+    return [*warning, words, lay_out(runs, columns)]
