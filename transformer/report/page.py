@@ -180,7 +180,8 @@ class _RunCard(NamedTuple):
         """Format the card for a terminal."""
         lines = [self.run, *(f"  {heading:18}{text}" for heading, text in self.facts.items())]
         for score in self.scores:
-            lines.append(f"  {score['file']}: {score['averaged']}; {score['decoding']}; scored at commit {score['commit']:.20}")
+            how = f"{score['averaged']}; {score['decoding']}; scored at commit {score['commit']:.20}"
+            lines.append(f"  {score['file']}: {how}")
             lines += [f"    {name:16}{value:6.2f}  {signature}" for name, value, signature in score["measures"]]
         return "\n".join(lines)
 

@@ -31,8 +31,9 @@ class Tuning(analysis.Analysis):
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
         """Measure BLEU with each beam and each alpha."""
-        searches = [{"beam": beam, "alpha": alpha} for beam, alpha in product(settings.beams, settings.alphas)]
-        return {"searches": [search | run.score(beam_size=search["beam"], length_penalty=search["alpha"]) for search in searches]}
+        searches = product(settings.beams, settings.alphas)
+        scored = ((beam, alpha, run.score(beam_size=beam, length_penalty=alpha)) for beam, alpha in searches)
+        return {"searches": [{"beam": beam, "alpha": alpha} | score for beam, alpha, score in scored]}
 
     def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         rows = []
