@@ -1,5 +1,6 @@
 # `make help` lists the targets. The first one makes .venv, which takes some minutes.
 #
+#   make SCALE=multi30k       builds another scale than config.yaml's
 #   make PYTHON=python3.12    uses another Python, 3.11 or newer
 #   make TORCH_INDEX=https://download.pytorch.org/whl/cpu
 #                             installs PyTorch's CPU build, which saves gigabytes on Linux without an NVIDIA GPU
@@ -18,7 +19,7 @@ SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 # One line a job, from Snakemake's logger in workflow/logger; the jobs' messages are in logs/.
 all: .venv/installed ## all tables, all figures and the page of config.yaml's scale: demo, five minutes on two cores
 	@echo "Everything will be on one page: results/$(SCALE)/report.html"
-	@PYTHONPATH="$(CURDIR)/workflow/logger" $(RUN) snakemake --cores all --logger lines > /dev/null
+	@PYTHONPATH="$(CURDIR)/workflow/logger" $(RUN) snakemake --cores all --config scale=$(SCALE) --logger lines > /dev/null
 	@echo "Everything is on one page: results/$(SCALE)/report.html"
 
 env: .venv/installed ## only the environment

@@ -1,6 +1,7 @@
 """The pipeline as its users run it: real Snakemake in copies of the project, with a few sentences and steps."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -132,6 +133,27 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     page = " ".join(html.parse(project / f"{RESULTS}/report.html").getroot().text_content().split())
     assert "en-de/big/1" in page
     assert "Heads: importance and distance: not made: the base model is trained, but its heads were not" in page
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            "corpora: {own-train: {files: {en: {path: nope.en}}}}",
+            r"change.yaml, line 1: corpora.own-train.files.en.path",
+        ),
+        ("scales: {small: {base: {initial_weights: nope.safetensors}}}", r"config.yaml: initial_weights"),
+    ],
+)
+def test_a_missing_file_of_the_users_ends_with_one_line_where_older_results_exist(project, change, line):
+    (project / "change.yaml").write_text(f"{change}\n")
+    before = sorted(project.glob(f"{RESULTS}/**/*"))
+    result = snakemake(project, "--configfile", "change.yaml")
+    assert result.returncode == 1
+    assert re.search(rf"^{line}: no such file: nope\.\w+$", result.stderr, re.MULTILINE), result.stderr
+    assert "Traceback" not in result.stderr
+    assert sorted(project.glob(f"{RESULTS}/**/*")) == before
+    assert rules_of(snakemake(project, "--dry-run").stdout) <= {"table", "figure", "page"}
 
 
 def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):

@@ -70,7 +70,7 @@ def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, 
     try:
         for file in files:
             read_yaml(file)  # Snakemake takes the last of equal keys
-        config = _checked(content, files, given)
+        config = _checked(content, files, given, with_files=True)
         for folder in map(Path, (f"{config.results}/{config.scale}", "resources/corpora", "logs")):
             for place in (folder, *folder.parents):
                 if place.is_file():
@@ -115,8 +115,11 @@ def renamed(content: Any, kind: Any, place: Place = ()) -> tuple[Any, list[str]]
     ]
 
 
-def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any]) -> Config:
-    """Return the configuration with its recipe laid over it. Raises InputError naming file and line."""
+def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any], with_files: bool = False) -> Config:
+    """Return the configuration with its recipe laid over it. Raises InputError naming file and line.
+
+    with_files: refuse a corpus or weights that do not exist.
+    """
     within: Place = ()
     content, lines = renamed(content, Config)
     for line in lines:
@@ -126,6 +129,8 @@ def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any
         if recipe := config.recipes.get(config.recipe):
             within = ("recipes", config.recipe)
             config = check(renamed(_laid_over(content, recipe), Config)[0])
+        if with_files and not config.partial:
+            _require_files(ScaleSettings(config))
     except (Misfit, RowFault) as fault:
         places = fault.places if isinstance(fault, RowFault) else [fault.place]
         places = [each for place in places for each in _with_likes(place, content)]
@@ -226,6 +231,27 @@ def _check_runs(scale: ScaleSettings) -> None:
             if found != 2 * twice:
                 problem = f"{run.experiment}: N: expected {2 * twice}, twice base's, found {found}"
                 _refuse(("scales", scale.name), problem)
+
+
+def _require_files(scale: ScaleSettings) -> None:
+    """Refuse a missing file of the user's: where older results exist, Snakemake would pass over it."""
+    weights = {}
+    for run in scale.all_runs():
+        path = scale.experiment(run).training.initial_weights
+        if path and scale.config.results not in map(str, Path(path).parents):  # else a rule makes it
+            weights["initial_weights"] = path
+    for task in scale.tasks.values():
+        for _, corpus, ending in task.files():
+            source = scale.config.corpora[corpus].source_of(ending)
+            of_user = source is not None and source.path and not getattr(source, "sections", None)
+            if of_user and not Path(source.path).exists():
+                part = ("treebank",) if scale.config.corpora[corpus].treebank else ("files", ending)
+                _refuse(("corpora", corpus, *part, "path"), f"no such file: {source.path}")
+        if task.parses and task.silver and task.silver.path:
+            weights["silver.path"] = task.silver.path
+    for key, path in weights.items():
+        if not Path(path).exists():
+            raise InputError(f"{CONFIG}: {key}: no such file: {path}")
 
 
 def _check_scale(scale: ScaleSettings) -> None:
