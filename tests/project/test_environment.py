@@ -1,7 +1,9 @@
 """pyproject.toml, requirements.lock and environment.yml say the same, and it is what is installed here."""
 
 import importlib.metadata
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -66,8 +68,12 @@ def closure(requirements: list[Requirement], python: str) -> set[str]:
     return {name for name, _ in done}
 
 
-def test_lock_has_the_versions_of_pyproject():
-    assert pins(direct()).items() <= lock().items()
+def test_lock_has_versions_within_the_bounds_of_pyproject():
+    versions, named = lock(), direct()
+    assert len({requirement.name for requirement in named}) == len(named)
+    for requirement in named:
+        assert Version(versions[canonicalize_name(requirement.name)]) in requirement.specifier, requirement
+        assert "<" in str(requirement.specifier) or "==" in str(requirement.specifier), requirement
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -94,7 +100,7 @@ def test_whatever_is_imported_is_named_in_pyproject():
     files = [path for folder in ("transformer", "tests") for path in (ROOT / folder).rglob("*.py")]
     pattern = re.compile(r"^ *(?:import|from) (\w+)[\w.]*(?: import .*| as \w+)?$", re.MULTILINE)
     roots = {root for path in files for root in pattern.findall(path.read_text("utf-8"))}
-    packages, named = importlib.metadata.packages_distributions(), pins(direct()).keys()
+    packages, named = importlib.metadata.packages_distributions(), {canonicalize_name(each.name) for each in direct()}
     foreign = roots - {"transformer", "benchmarks", "support"} - sys.stdlib_module_names
     assert [root for root in foreign if not set(map(canonicalize_name, packages.get(root, []))) & named] == []
 
@@ -146,3 +152,24 @@ def test_a_missing_extra_is_named(command, extra, package):
     expected = f'expected the packages of the extra "{extra}" (pip install "CHECKOUT[{extra}]"), found no {package}'
     assert result.stderr.splitlines()[-1] == f"transformer {command[0]}: error: {expected}"
     assert result.returncode == 1
+
+
+@pytest.mark.parametrize(("file", "tool"), [("Dockerfile", "docker"), ("apptainer.def", "apptainer")])
+def test_containers_have_a_fitting_python_and_the_lock(file, tool, tmp_path):
+    """Where the tool runs, it builds the image."""
+    text = (ROOT / file).read_text("utf-8")
+    (version,) = re.findall(r"^from:? python:([\d.]+)-slim$", text, re.MULTILINE | re.IGNORECASE)
+    assert version in SpecifierSet(PYPROJECT["project"]["requires-python"])
+    assert re.search(r"pip install .* -r /\w+/requirements\.lock$", text, re.MULTILINE)
+    if shutil.which(tool) and not subprocess.run([tool, "info"] if tool == "docker" else [tool, "version"]).returncode:
+        command = {"docker": ["docker", "build", "."], "apptainer": ["apptainer", "build", str(tmp_path / "sif"), file]}
+        subprocess.run(command[tool], cwd=ROOT, check=True)
+
+
+def test_forge_files_are_valid_and_run_what_exists():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
+    commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    assert len(commands) == 2
+    assert re.search(r"^test:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert commands[0].startswith("make test ")
+    assert os.access(ROOT / commands[1].split()[-1], os.X_OK)
