@@ -68,6 +68,12 @@ class Run(Folder):
         """Return task/experiment/seed."""
         return "/".join(self.folder.parts[-3:])
 
+    @property
+    def inputs(self) -> list[Path]:
+        """Return the files of a finished training, from which commands read."""
+        own = self.experiment, self.decoding, self.vocabulary, self.record, self.metrics
+        return [*own, self.average, self.last, self.exported]
+
     def work(self, digest: str) -> Path:
         """Return the folder in which the training with this digest works."""
         return self.state / digest[:16]

@@ -19,6 +19,7 @@ from transformer.model import weights as checkpoints
 from transformer.storage.files import sha256
 from transformer.storage.provenance import commit, model_code
 from transformer.storage.reading import structured
+from transformer.storage.records import sum_of
 
 GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
 TEST = ["(S (NP (NN a)) (VP (VB b) (CD ,)))", "(NP (NN c))", "(S (VP (NN d)) (. .))", ""]
@@ -79,6 +80,7 @@ def test_score(score, run, tmp_path):
     expected, hyp, ref = scores(HYPOTHESES, REFERENCES, "de"), tmp_path / "hyp", tmp_path / "ref"
     draws = bleu_draws(paper_tokens(HYPOTHESES, "de"), paper_reference(REFERENCES, "de"))
     low, high = limits(draws)
+    assert written.pop("sha256") == sum_of(written)
     assert written == {
         "language": "de",
         "sentences": 3,
@@ -133,7 +135,7 @@ def test_evalb(evalb):
     expected = ["4", "1", "1", "2", *["66.67"] * 3, "50.00", "0.00", *["100.00"] * 3]
     assert numbers == [[number, number] for number in expected]
     assert lines[-1].endswith("/test, line 1: 2 words in gold, 3 in test")
-    assert list(written) == ["gold", "gold_sha256", "test", "test_sha256", "by", "scores", "errors", "run"]
+    assert list(written) == ["gold", "gold_sha256", "test", "test_sha256", "by", "scores", "errors", "run", "sha256"]
     assert written["errors"] == [{"line": 1, "why": "2 words in gold, 3 in test"}]
 
 

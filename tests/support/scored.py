@@ -7,7 +7,7 @@ from typing import Any
 
 from transformer.evaluation.bleu import token_bleu
 from transformer.report.tables.render import Grid, Table, _markdown
-from transformer.storage.checksums import sum_of
+from transformer.storage.records import sum_of
 
 HYPOTHESES = ['Der "Mann" läuft, z.B. zum Fluss-Ufer.', "Zwei Hunde spielen im Schnee.", "Ein Kind isst Eis."]
 REFERENCES = [

@@ -8,10 +8,11 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.types import File, PositiveInt
 
+from transformer.commands import require_separate
 from transformer.evaluation.analyses import ANALYSES
 from transformer.storage.files import InputError
 from transformer.storage.reading import structured
-from transformer.storage.records import parse_json, write_json
+from transformer.storage.records import parse_json, read_summed, with_sum, write_json
 
 _MOST_TOKENS = 80  # tokens that a picture of attention can show
 
@@ -66,6 +67,7 @@ def analyse(
     from transformer.device import use_threads  # here, as torch takes seconds
     from transformer.evaluation.evaluated_run import open_run
 
+    require_separate({"--output": output}, {"--source": [source], "--target": [target]}, run)
     use_threads(threads)
     opened = open_run(run, source, target, chosen.sentences, data)
     measured = opened.header | analysis.measure(opened, chosen)
@@ -123,6 +125,10 @@ def attend(
     from transformer.evaluation.attention import weights_in, weights_in_text
     from transformer.translation.translator import open_translator
 
+    output, pictures = (output, {}) if text else _with_pictures(given["output"])
+    besides = {output, *pictures.values()} - {given["output"]}
+    foreign = [] if _is_attention(output) else sorted(besides)
+    require_separate({"--output": output} | pictures, {"--text": [text], "--weights": [weights]}, run, foreign)
     use_threads(threads)
     translator = open_translator(run, weights)
     if text is None:
@@ -130,12 +136,28 @@ def attend(
         from transformer.report.figures.style import save_pictures
 
         measured = weights_in(translator, [({"title": sentence, "figures": {}}, sentence, target)])
-        save_pictures(grids(measured, layer, head), output.with_suffix(""))
+        save_pictures(grids(measured, layer, head), pictures["--output, the .svg"].with_suffix(""))
     else:
         measured = weights_in_text(translator, text, count or 1, longest or _MOST_TOKENS, shown)
     _publish(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
 
 
+def _with_pictures(output: Path) -> tuple[Path, dict[str, Path]]:
+    """Return the JSON and the pictures of an --output that names any of them; a name without such an end is whole."""
+    kinds = (".svg", ".png", ".pdf")
+    name = output.stem if output.suffix in (".json", *kinds) else output.name
+    pictures = {f"--output, the {kind}": output.with_name(name + kind) for kind in kinds}
+    return output.with_name(f"{name}.json") if output.suffix in kinds else output, pictures
+
+
+def _is_attention(path: Path) -> bool:
+    """Return whether `attend` has written a file."""
+    try:
+        return {"layers", "heads", "sentences"} <= read_summed(path, dict).keys()
+    except InputError:
+        return False
+
+
 def _publish(measured: dict[str, Any], output: Path, what: str) -> None:
-    write_json(output, measured, ensure_ascii=False, separators=(",", ":"))
+    write_json(output, with_sum(measured), ensure_ascii=False, separators=(",", ":"))
     print(f"{output}: {what}, {output.stat().st_size:,} bytes")

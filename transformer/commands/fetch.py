@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import File, PositiveInt
 
+from transformer.commands import require_separate
 from transformer.storage.files import InputError
 from transformer.storage.records import parse_json
 
@@ -33,12 +34,15 @@ def fetch(
         others: JSON of other bytes that serve as well, tried next: urls, sha256 or md5, and size
         mirror: a folder: read MIRROR/HOST/PATH of the addresses, never the network
     """
-    from transformer.data.download import Version, fetch_first
+    from transformer.data.download import Version, fetch_first, mirrored
 
     versions = [Version(urls=url, sha256=sha256, md5=md5, size=size)]
     versions += [parse_json(other, Version, "--or") for other in others or []]
     for version in versions:
         if not (version.sha256 or version.md5) and (version.size or version is not versions[0]):
             raise InputError("--size and --or: expected with sha256 or md5, found none")
+    require_separate(
+        {"--output": output}, {"--mirror": [mirrored(mirror, one) for each in versions for one in each.urls]}
+    )
     fetch_first(versions, output, mirror)
     print(f"{output}: {'checksum as expected' if sha256 or md5 else 'whole, for all that is known'}")

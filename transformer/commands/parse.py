@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cyclopts.types import File, PositiveInt
 
+from transformer.commands import require_separate
 from transformer.parsing.trees import bracketed, split_words
 from transformer.storage.files import InputError, decode_lines, read_lines, replacing, split_lines
 from transformer.storage.records import Parses, parse_json, write_json
@@ -49,6 +50,7 @@ def parse(
 
     if most and not input:
         raise InputError(f"--most: expected with --input, found {most} without")
+    require_separate({"--output": output, "--json": json}, {"--input": input or [], "--weights": [weights]}, run)
     use_threads(threads)
     if most:
         lines = evenly(input, most)

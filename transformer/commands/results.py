@@ -9,6 +9,7 @@ from typing import Literal
 
 import yaml
 
+from transformer.commands import require_separate
 from transformer.config.experiment import load
 from transformer.config.settings import changes, read
 from transformer.layout import Run
@@ -20,6 +21,7 @@ from transformer.report.page import read_run_records, run_cards
 from transformer.report.tables.render import Cell, Grid, Table
 from transformer.storage.checksums import read_trained, write_trained
 from transformer.storage.files import InputError, read_lines, replacing, replacing_folder, write
+from transformer.storage.reading import read_yaml
 from transformer.storage.records import read_json
 
 logger = logging.getLogger(__name__)
@@ -66,11 +68,10 @@ def record(
             logger.warning("left out: %s, whose settings have changed since it was trained", run.folder)
     if unknown := chosen - {run.name for run in runs}:
         raise InputError(f"{results.folder}/runs: expected a trained run {min(unknown)}, found none")
-    for run in runs:
-        kept = Run(to / "runs" / run.name)
-        _record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
-    for path in (path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))):
-        write(to / path.relative_to(results.folder), path.read_bytes())
+    copied = [path for pattern in OF_SCALE for path in sorted(results.folder.glob(pattern))]
+    if not _is_record(to, scale):
+        kept = [to / path.relative_to(results.folder) for path in copied]
+        require_separate({}, {}, foreign=[to / "config.yaml", *kept, *(to / "runs" / run.name for run in runs)])
     if (to / "config.yaml").exists():
         logger.info("%s/config.yaml: kept as it is, as it may name further seeds", to)
     else:
@@ -78,7 +79,19 @@ def record(
         given.pop("mirror", None)  # a folder of this machine
         with replacing(to / "config.yaml") as file:
             yaml.safe_dump(given, file, sort_keys=False)
+    for run in runs:
+        kept = Run(to / "runs" / run.name)
+        _record_run(run, kept, with_weights=run.name in chosen or kept.average.exists())
+    for path in copied:
+        write(to / path.relative_to(results.folder), path.read_bytes())
     print(f"{to}: {len(runs)} runs of {results.folder}")
+
+
+def _is_record(folder: Path, scale: str) -> bool:
+    """Return whether `record` has written a folder's config.yaml, which its users may edit."""
+    path = folder / "config.yaml"
+    content = read_yaml(path) if path.is_file() else None
+    return isinstance(content, dict) and {"scale": scale, "partial": True}.items() <= content.items()
 
 
 def _record_run(run: Run, target: Run, with_weights: bool) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from cyclopts.types import File
 from tabulate import tabulate
 
+from transformer.commands import require_separate
 from transformer.evaluation.scores import describe
 from transformer.evaluation.significance import bleu_draws, f1_draws, limits
 from transformer.storage.files import InputError, read_lines, read_pairs, write
-from transformer.storage.records import read_parses
+from transformer.storage.records import read_parses, with_sum
 
 PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # what papers report (docs/bleu.md)
 
@@ -54,6 +55,10 @@ def score(
         token_scores,
     )
 
+    if len(dict(subset)) < len(subset):
+        raise InputError(f"--subset: expected each name once, found {' '.join(name for name, _ in subset)}")
+    files = {"--hyp": [hyp], "--ref": [ref], "--subset": [path for _, path in subset], "--weights": [weights]}
+    require_separate({"--json": json}, files, run)
     code, lang = lang, language_of(lang)
     about = describe(run, weights)
     digests = hashlib.sha256(), hashlib.sha256()
@@ -135,6 +140,9 @@ def evalb(
     """
     from transformer.parsing.brackets import SHORT, bracket_scores, compare, read_gold_and_test, unparsed
 
+    files = {"--gold": [gold], "--test": [test], "--parses": [parses], "--weights": [weights]}
+    require_separate({"--json": json}, files, run)
+    about = describe(run, weights)
     digests = hashlib.sha256(), hashlib.sha256()
     pairs = list(read_gold_and_test(gold, test, *digests))
     sentences = [compare(*pair, number, gold_tags) for number, pair in enumerate(pairs, start=1)]
@@ -161,7 +169,7 @@ def evalb(
         print(f"{test}, line {each['line']}: {each['why']}")
     if json:
         draws = f1_draws([(each.matched, each.gold, each.test) for each in sentences])
-        _write_score(json, content | {"run": describe(run, weights)}, draws)
+        _write_score(json, content | {"run": about}, draws)
 
 
 def _evalb_text(value: float | None) -> str:
@@ -170,8 +178,10 @@ def _evalb_text(value: float | None) -> str:
 
 
 def _write_score(path: Path, content: dict, draws: list[float]) -> None:
-    """Write a score file. The score of a run ends with its draws, in one line."""
+    """Write a score file with its checksum. The score of a run ends with its draws, in one line."""
+    own = {"draws": draws} if content["run"] else {}
+    content |= {"sha256": with_sum(content | own)["sha256"]}
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
-    if content["run"]:
+    if own:
         text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
     write(path, f"{text}\n".encode(errors="backslashreplace"))  # a file name may be no UTF-8

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from cyclopts.types import File, NonNegativeFloat, PositiveInt
 from msgspec.structs import asdict
 
+from transformer.commands import require_separate
 from transformer.device import use_threads
 from transformer.storage.files import LONGEST_LINE, InputError, decode_lines, groups, open_input, replacing, split_lines
 from transformer.storage.records import parse_json, run_name
@@ -53,6 +54,7 @@ def translate(
         output: file of the translations; standard output if not given
         threads: processor threads; all if not given
     """
+    require_separate({"--output": output}, {"--input": [input], "--weights": [weights]}, run)
     use_threads(threads)
     translator = open_translator(run, weights, parse_json(decoding, dict[str, Any], "--decoding"))
     asked = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best or 1}

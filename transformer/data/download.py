@@ -66,7 +66,7 @@ def fetch_first(versions: list[Version], output: Path, mirror: Path | None = Non
     output.parent.mkdir(parents=True, exist_ok=True)
     reasons = []
     for version, url in [(some, url) for some in versions for url in some.urls]:
-        place = Path(mirror, *url.split("/")[2:]) if mirror else url  # HOST and what follows
+        place = mirrored(mirror, url) or url
         part = version.part(output)
         resumed = _length(part) > 0 and version.size is not None
         try:
@@ -86,6 +86,10 @@ def fetch_first(versions: list[Version], output: Path, mirror: Path | None = Non
                 other.part(output).unlink(missing_ok=True)
             return
     raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
+
+
+def mirrored(mirror: Path | None, url: str) -> Path | None:
+    return Path(mirror, *url.split("/")[2:]) if mirror else None  # HOST and what follows
 
 
 def _download(place: str | Path, part: Path, size: int | None) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from transformer.config.experiment import POSITIONS, Preprocessing
 from transformer.data.corpus import Counts, Subwords, TokenArray, find_symbols, learn, require_short, write_tokens
 from transformer.layout import SIDES, Data
-from transformer.storage.checksums import require_sums, sum_of, sums_of
+from transformer.storage.checksums import require_sums, sums_of
 from transformer.storage.files import InputError, read_lines, require_file
-from transformer.storage.records import Manifest, read_json, write_json
+from transformer.storage.records import Manifest, read_json, sum_of, write_json
 
 logger = logging.getLogger(__name__)
 

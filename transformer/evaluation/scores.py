@@ -42,6 +42,8 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     Weights that are an int8 copy have no checksum. Raises InputError if files are missing, or another training's.
     """
     if folder is None:
+        if weights:
+            raise InputError("--weights: goes with --run")
         return None
     run = Run(folder)
     weights = weights or run.average

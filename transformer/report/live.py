@@ -27,7 +27,7 @@ from transformer.layout import Results
 from transformer.report import environment
 from transformer.report.figures import COLORS
 from transformer.storage.files import InputError, reason
-from transformer.storage.records import parse_json, read_json, run_name
+from transformer.storage.records import parse_json, read_summed, run_name
 from transformer.translation.translator import open_translator
 
 HOST = "127.0.0.1"
@@ -63,7 +63,7 @@ class Trial:
         """Return the shortest sentence that the page of the run's scale shows, "" where there is none."""
         scale = Results(self.folder / "../../../..")
         try:
-            shown = read_json(scale.attention, Attention)
+            shown = read_summed(scale.attention, Attention)
             task, experiment, seed = shown["run"].split("/")
             other = load(scale.run(task, experiment, seed).experiment)
         except (InputError, OSError, ValueError):  # an export, a run whose page has not been made, or no name of a run

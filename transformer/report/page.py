@@ -18,7 +18,7 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html, marked_environment
 from transformer.storage.checksums import read_trained, require_scored
 from transformer.storage.files import read_pairs, write
-from transformer.storage.records import Description, Trained, read_json, read_scored, run_name, variants
+from transformer.storage.records import Description, Trained, read_json, read_scored, read_summed, run_name, variants
 
 logger = logging.getLogger(__name__)
 _AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
@@ -51,7 +51,7 @@ def build_page(files: dict[str, list[str]], params: dict[str, Any], output: str)
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],
         figures=[_figure_part(Path(path)) for path in files["figures"]],
         translations=translations,
-        attention=whole_weights(read_json(files["attention"], Attention)) if files["attention"] else None,
+        attention=whole_weights(read_summed(files["attention"], Attention)) if files["attention"] else None,
         colors=COLORS,
         cards=run_cards(runs, files["scores"]),
         gaps=gaps + no_translations,

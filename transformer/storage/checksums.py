@@ -4,8 +4,6 @@ data.json, run.json and export.json have the SHA-256 of files beside them, a sco
 they do not name, as a run.json of an older version, is not checked.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,11 @@ from transformer.storage.records import (
     Trained,
     read_json,
     read_translated,
+    require_own_sum,
+    with_sum,
+    without_sum,
     write_json,
 )
-
-
-def sum_of(content: Any) -> str:
-    """Return the SHA-256 of a JSON value, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def sums_of(paths: Iterable[Path]) -> dict[str, str]:
@@ -46,27 +42,20 @@ def require_scored(score: Path, hyp: Path, ref: Path) -> None:
         require_sums(score, {hyp.name: content["hyp_sha256"], ref.name: content["ref_sha256"]}, (hyp, ref))
 
 
-def _require_own(path: str | Path, record: Mapping[str, Any], content: Any) -> None:
-    if record.get("sha256") not in (None, found := sum_of(content)):
-        expected = f"expected content of SHA-256 {record['sha256'][:16]}…, found {found[:16]}…"
-        raise InputError(f"{path}: damaged or edited: {expected}")
-
-
 def read_manifest(path: str | Path) -> Manifest:
     """Read data.json. Raises InputError if it is not as it was written."""
     manifest = read_json(path, Manifest)
-    _require_own(path, manifest, manifest["files"])
+    require_own_sum(path, manifest, manifest["files"])
     return manifest
 
 
 def read_trained(path: str | Path) -> Trained:
     """Read run.json. Raises InputError if it is not as it was written."""
     record = read_json(path, Trained)
-    _require_own(path, record, {key: value for key, value in record.items() if key != "sha256"})
+    require_own_sum(path, record, without_sum(record))
     return record
 
 
 def write_trained(path: Path, record: Mapping[str, Any], files: Iterable[Path]) -> None:
     """Write run.json with the checksums of these files beside it, and its own."""
-    content = {key: value for key, value in record.items() if key != "sha256"} | {"files": sums_of(files)}
-    write_json(path, content | {"sha256": sum_of(content)}, indent=1)
+    write_json(path, with_sum(without_sum(record) | {"files": sums_of(files)}), indent=1)

@@ -4,7 +4,9 @@ A record is a TypedDict; msgspec compares what is read with it, bounds included.
 another version may have written them.
 """
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as short
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -232,9 +234,39 @@ def write_json(path: str | Path, record: Any, **format: Any) -> None:
         json.dump(record, file, **format)
 
 
+def sum_of(content: Any) -> str:
+    """Return the SHA-256 of a JSON value, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def without_sum(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "sha256"}
+
+
+def with_sum(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the checksum of its content, as JSON has it."""
+    return {**record, "sha256": sum_of(json.loads(json.dumps(record)))}
+
+
+def require_own_sum(path: str | Path, record: Mapping[str, Any], content: Any) -> None:
+    """Raise InputError if a record has another checksum than its content's. Older files have none."""
+    if record.get("sha256") not in (None, found := sum_of(content)):
+        expected = f"expected content of SHA-256 {str(record['sha256'])[:16]}…, found {found[:16]}…"
+        raise InputError(f"{path}: damaged or edited: {expected}")
+
+
+def read_summed(path: str | Path, kind: type[Kind] = Any) -> Kind:
+    """Read a JSON file that may have its own checksum. Raises InputError if it is not as it was written."""
+    content = read_json(path)
+    if isinstance(content, dict):
+        require_own_sum(path, content, without_sum(content))
+        content = without_sum(content)
+    return structured(content, kind, path)
+
+
 def read_of_run(path: str | Path, kind: type[Kind]) -> Kind:
     """Read a file that names the run behind it. Raises InputError naming the file and the key."""
-    content = read_json(path)
+    content = read_summed(path)
     if isinstance(content, dict) and content.get("run", "") is None:
         raise InputError(f"{path}: expected a score with its run (--run), found one without")
     return structured(content, kind, path)

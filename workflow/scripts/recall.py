@@ -1,12 +1,10 @@
 from transformer.cli import job
 
 with job("recall", snakemake.log[0]):
-    import json
-
     from transformer.config.schema import Recall
     from transformer.evaluation.recall import measure_recall
-    from transformer.storage.files import replacing
     from transformer.storage.reading import structured
+    from transformer.storage.records import with_sum, write_json
 
-    with replacing(snakemake.output[0]) as file:
-        json.dump(measure_recall(structured(snakemake.params.recall, Recall, "recall")), file, indent=1)
+    measured = measure_recall(structured(snakemake.params.recall, Recall, "recall"))
+    write_json(snakemake.output[0], with_sum(measured), indent=1)

@@ -9,7 +9,7 @@ from support.scored import detail, make_table, said, score, shown
 
 from transformer.report.tables.cells import read_printed
 from transformer.report.tables.table2 import training
-from transformer.storage.checksums import sum_of
+from transformer.storage.records import sum_of
 
 PAPER = Path(__file__).parents[3] / "workflow/paper"
 GPUS = [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "NVIDIA H200", "processes": 4}]

@@ -15,7 +15,7 @@ from transformer.evaluation.attention import Attention
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label, new
 from transformer.storage.files import InputError
-from transformer.storage.records import read_json
+from transformer.storage.records import read_summed
 
 _FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
 _BESIDE, _HEADING, _BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
@@ -66,7 +66,7 @@ class _ShownSentence(NamedTuple):
 
 
 def _sentence_of(figure: str, attention: str) -> _ShownSentence:
-    described = read_json(attention, Attention)
+    described = read_summed(attention, Attention)
     entry = next(entry for entry in described["sentences"] if figure in entry["figures"])
     layers = [_by_word(entry["source"], np.array(layer, dtype=float).round(6)) for layer in entry["encoder"]]
     where = f"Encoder self-attention of {described['run']} ({described['label']})."

@@ -20,7 +20,7 @@ from transformer.report.figures import COLORS, style
 from transformer.report.tables import claim
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table1 import accuracies
-from transformer.storage.records import Measured, Recalled, read_json, read_metrics, run_name
+from transformer.storage.records import Measured, Recalled, read_metrics, read_summed, run_name
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 _OTHERS = "other rows of Tables 3 and 5"
@@ -80,7 +80,7 @@ def schedule(*, experiment: list[str]) -> style.Drawing:
 
 def timing(*, measured: str) -> style.Drawing:
     """Draw the time of a layer over the sequence's length, for each type of Table 1."""
-    layers = read_json(measured, Measured)
+    layers = read_summed(measured, Measured)
     figure, axes = style.new(style.COLUMN_INCHES, 1.15 * style.COLUMN_INCHES)
     times = pd.DataFrame(layers["times"]).query("grid == 'n'").sort_values("n", kind="stable")
     by_layer, at_longest = times.groupby("layer", sort=False), []
@@ -109,7 +109,7 @@ def timing(*, measured: str) -> style.Drawing:
 
 def recall(*, recall: list[str]) -> style.Drawing:
     """Draw the accuracy of recall by distance, for each architecture: the mean over seeds, and their range."""
-    measured = read_json(recall[0], Recalled)
+    measured = read_summed(recall[0], Recalled)
     figure, axes = style.new(style.COLUMN_INCHES, style.COLUMN_INCHES)
     by_name, at_longest = accuracies(measured), []
     for (name, frame), color, marker in zip(by_name.items(), COLORS, style.MARKERS, strict=False):

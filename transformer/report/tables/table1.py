@@ -7,12 +7,12 @@ from transformer.model.cost import COSTS, growth
 from transformer.report.tables.cells import captioned, note, read_printed
 from transformer.report.tables.render import Column, Grid, Note, Table, lay_out
 from transformer.storage.files import InputError
-from transformer.storage.records import Measured, Recalled, read_json
+from transformer.storage.records import Measured, Recalled, read_summed
 
 
 def table1(*, paper: str, measured: str, recall: list[str]) -> tuple[Table, pd.DataFrame]:
     """Make the table. measured: layers.json. recall: recall.json, if it is there."""
-    layers = read_json(measured, Measured)
+    layers = read_summed(measured, Measured)
     frame = _compare_layers(read_printed(paper).set_index("layer"), layers)
     rows, times = frame.reset_index(), pd.DataFrame(layers["times"])
     notes: list[Note] = [note("table1", "counts"), lay_out(rows, _LAYER_COLUMNS, detail=True)]
@@ -28,7 +28,7 @@ def table1(*, paper: str, measured: str, recall: list[str]) -> tuple[Table, pd.D
             for layer, same in of_size.groupby("layer", sort=False)
         ]
         notes += [f"Milliseconds for {fixed} = {of_size[fixed].iloc[0]}:", Grid(("Layer type",), grid)]
-    for found in (read_json(path, Recalled) for path in recall):
+    for found in (read_summed(path, Recalled) for path in recall):
         rows_of = [
             {"Encoder": name} | {f"n = {n}": f"{100 * mean:.0f} %" for n, mean in frame.mean().items()}
             for name, frame in accuracies(found).items()
