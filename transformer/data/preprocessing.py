@@ -98,6 +98,8 @@ def encode_splits(data: Data, splits: list[str], processes: int, longest: int = 
     longest: subwords of a source line of dev, which a translator will translate. A parser skips long lines.
     Raises InputError if a text is not the one that was counted, or a line is too long.
     """
+    if sorted(splits) != ["dev", "train"]:
+        raise InputError(f"splits: expected train and dev, both of which {data.manifest} describes, found {splits}")
     counts, subwords = {}, Subwords(data.vocabulary)
     parsing = bool(subwords.symbols)
     files = sums_of([data.vocabulary])
