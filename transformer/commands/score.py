@@ -53,6 +53,7 @@ def score(
         paper_tokens,
         scores,
         token_scores,
+        tokenizer_of,
     )
 
     if len(dict(subset)) < len(subset):
@@ -87,7 +88,7 @@ def score(
     for name, path, side, digest in zip(("hyp", "ref"), (hyp, ref), sides, digests, strict=True):
         content |= {name: path, f"{name}_sha256": digest.hexdigest(), f"{name}_marks": marks(side)}
     print(_listing(content, tokenized))
-    for problem in filter(None, (missing_tokenizer(lang), no_rules(code))):
+    for problem in filter(None, (missing_tokenizer(lang), not tokenizer_of(lang) and no_rules(code))):
         print(f"! {problem}")
     if json:
         _write_score(json, content | {"run": about}, draws)
@@ -95,7 +96,7 @@ def score(
 
 def _listing(content: dict, tokenized: bool) -> str:
     """List the metrics that papers report, each with its signature; a line for each subset; warnings."""
-    from transformer.evaluation.bleu import TER_WORDS, warnings
+    from transformer.evaluation.bleu import TER_LONG, TER_SHORT, TER_WORDS, warnings
 
     lines, printed = [f"{content['sentences']:,} sentences"], ("sacrebleu", "tokenized") if tokenized else PRINTED
     for name in printed:
@@ -108,7 +109,8 @@ def _listing(content: dict, tokenized: bool) -> str:
     if not tokenized:
         lines += [f"! {line}" for line in warnings(content["hyp_marks"], content["ref_marks"], content["sentences"])]
     if not (tokenized or "ter" in content["scores"]):
-        lines.append(f"! TER is left out: expected at most {TER_WORDS} words in each line, found more")
+        most = f"{TER_WORDS} words in each line, and {TER_LONG:,} in all beyond the first {TER_SHORT} of each"
+        lines.append(f"! TER is left out: expected at most {most}, found more")
     return "\n".join([*lines, "--json has all measures and all digits; docs/bleu.md says which is for what."])
 
 

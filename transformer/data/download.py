@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 import requests
 import urllib3
@@ -22,6 +24,7 @@ from transformer.storage.files import InputError, checksum, naming
 logger = logging.getLogger(__name__)
 
 _TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces: the old servers stall
+_ANSWER_SECONDS = 60.0  # until an answer has begun: a slow server may send its header byte by byte
 _ATTEMPTS = 5  # in a row that bring nothing new
 _PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
 _PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
@@ -47,7 +50,7 @@ class Version:
         if self.size not in (None, _length(path)):
             return f"expected {self.size} bytes, found {_length(path)}"
         for name, expected in (("SHA-256", self.sha256), ("MD5", self.md5)):
-            if expected and (actual := checksum(path, name.replace("-", ""))) != expected:
+            if expected and (actual := checksum(path, name.replace("-", ""))) != expected.lower():
                 return f"expected {name} {expected}, found {actual}"
         return None
 
@@ -112,14 +115,34 @@ def _download(place: str | Path, part: Path, size: int | None) -> None:
             pause = _PAUSE_SECONDS * 2 ** (failures - 1)
             logger.warning("%s: %s; again in %g s", place, error, pause)
             time.sleep(pause)
-        except requests.RequestException as error:
+        except (requests.RequestException, ValueError) as error:  # ValueError: a redirect to no address
             raise _Refused(f"{type(error).__name__}: {error}") from error
+
+
+def _answer(url: str, headers: dict[str, str]) -> requests.Response:
+    """Request a file. Raises ConnectionError if no answer has begun after _ANSWER_SECONDS, redirects included."""
+    answers: SimpleQueue[requests.Response | Exception] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(requests.get(url, headers=headers, stream=True, timeout=_TIMEOUTS))
+        except Exception as error:
+            answers.put(error)
+
+    Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=_ANSWER_SECONDS)
+    except Empty:
+        raise requests.ConnectionError(f"expected an answer within {_ANSWER_SECONDS:g} s, found none") from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
     """Write what one request gives from the byte `start` on. Raises ConnectionError for what may pass, or _Refused."""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
-    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUTS) as response:
+    with _answer(url, headers) as response:
         status = f"HTTP {response.status_code} {response.reason}"
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
         if refused := start and not ranged and response.status_code in (206, 416):

@@ -27,6 +27,7 @@ _ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
 # Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
 _TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
 TER_WORDS = 300  # of a line, which take seconds; two thousand take longer than anybody waits
+TER_SHORT, TER_LONG = 50, 3000  # a line's first words; further ones of all lines, on both sides, which take a minute
 _FEW_LINES = 0.1  # of the lines; of text as people write it, one in 200 has such marks
 
 
@@ -38,12 +39,13 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     compound_split (German alone), split at hyphens; plain_quotes, the same, in any language, with the reference's
     quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
     the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate,
-    unless a line has more than TER_WORDS.
+    unless lines have more than TER_WORDS or TER_LONG.
     """
     asian = {"normalized": True, "asian_support": True} if tokenizer_of(language) else {}
     others = {"chrf2": measure(CHRF(), hypotheses, references)}
     words = TercomTokenizer(**asian)
-    if max(len(words(line).split()) for line in (*hypotheses, *references)) <= TER_WORDS:
+    lengths = [len(words(line).split()) for line in (*hypotheses, *references)]
+    if max(lengths) <= TER_WORDS and sum(max(0, length - TER_SHORT) for length in lengths) <= TER_LONG:
         others["ter"] = measure(TER(**asian), hypotheses, references)
     return {"paper": PAPER} | bleu_scores(hypotheses, references, language) | others
 
@@ -98,7 +100,9 @@ def tokenizer_of(code: str) -> str | None:
 def missing_tokenizer(code: str) -> str | None:
     """Return a line on a tokeniser that would count words of this language if it were installed, or None."""
     language = language_of(code)
-    if tokenizer_of(code) != "char" or language in _COUNTED_BY_LETTER:
+    if language in _COUNTED_BY_LETTER:
+        return f"{language}: letters are counted in place of words"
+    if tokenizer_of(code) != "char":
         return None
     install = f"(pip install 'sacrebleu[{language}]')"
     return f"{language}-mecab is not installed {install}: letters are counted in place of words"

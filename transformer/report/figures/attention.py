@@ -23,6 +23,7 @@ _SPACING = LINE_INCHES * 1.15  # from word to word
 _SEEN = 2.0  # times an equal share: what a head gives that looks there
 _CELL = 0.06  # width of one head's mark on a word
 _SQUARE = 0.16  # inches of one weight in a grid
+_MOST_TOKENS = 100  # of a side of a grid: drawing 300 takes minutes and 10 GB
 _READING = f"The stronger a line, the larger the weight; those below {_FAINTEST} are left out. "
 _READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
 
@@ -216,6 +217,9 @@ def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
     (entry,) = attention["sentences"]
     sides = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
     keys = [len(entry[columns]) for _, columns in sides.values()]
+    if max(keys) > _MOST_TOKENS:
+        problem = f"expected up to {_MOST_TOKENS} tokens of a sentence and of its translation, found {max(keys)}"
+        raise InputError(f"{problem}: shorten it, or use --text, which draws no picture")
     size = sum(keys) * _SQUARE + 3.5, max(keys) * _SQUARE + 1.6
     figure, panels = new(*size, ncols=3, gridspec_kw={"width_ratios": keys})
     for axes, (kind, (rows, columns)) in zip(panels, sides.items(), strict=True):
