@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
+from typing import Any
 
 from transformer.process import clean_exit
 from transformer.storage.files import InputError, out_of_memory, reason
@@ -66,6 +67,7 @@ def _run(words: list[str]) -> None:
         help="The Transformer of “Attention Is All You Need”, from corpora to tables.",
         version=identity,
         help_format="plaintext",
+        config=_require_values,
         suppress_keyboard_interrupt=False,  # process.clean_exit handles it
         # A list takes all words up to the next option; no boolean has a --no- form.
         default_parameter=cyclopts.Parameter(consume_multiple=True, negative=""),
@@ -77,6 +79,16 @@ def _run(words: list[str]) -> None:
     except cyclopts.CycloptsError as error:
         print(f"transformer: error: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def _require_values(app: Any, commands: Any, arguments: Iterable[Any]) -> None:
+    """Refuse a fraction for a whole number, which cyclopts would round, and a list without values."""
+    for argument in arguments:
+        for token in argument.tokens:
+            if token.implicit_value == []:
+                raise InputError(f"{token.keyword}: expected one or more values, found none")
+            if "." in token.value and re.search(r"\bint\b", str(argument.hint)):
+                raise InputError(f"{argument.name}: expected whole numbers, found {token.value}")
 
 
 def program() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 from cyclopts import Parameter
@@ -15,6 +15,9 @@ from transformer.storage.reading import structured
 from transformer.storage.records import parse_json, read_summed, with_sum, write_json
 
 _MOST_TOKENS = 80  # tokens that a picture of attention can show
+
+
+_Figure = TypedDict("_Figure", {"text": str, "from": NotRequired[str], "to": NotRequired[list[str]]})
 
 
 def _options() -> type:
@@ -120,7 +123,9 @@ def attend(
     for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
         if given[name] is not None:
             raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
-    shown = parse_json(figures or "{}", dict[str, dict], "--figures")
+    if sentence is not None and not sentence.strip():
+        raise InputError("expected a sentence, found a blank one")
+    shown = parse_json(figures or "{}", dict[str, _Figure], "--figures")
     from transformer.device import use_threads  # here, as torch takes seconds
     from transformer.evaluation.attention import weights_in, weights_in_text
     from transformer.translation.translator import open_translator

@@ -87,6 +87,8 @@ def plan(
         utilisation: share of the GPU's peak
         price: of an hour of a GPU or core; by default, config.yaml's
     """
+    if utilisation is not None and gpu is None:
+        raise InputError("--utilisation: goes with --gpu")
     pipeline = Pipeline(read(configfile or [], config or []))
     report, runs = pipeline.config.report, planned_runs(pipeline)
     speed = _gpu_speed(gpu.lower(), utilisation) if gpu else _own_speeds(runs[pipeline.base()], runs.values())

@@ -139,9 +139,10 @@ class Subwords:
     def __init__(self, path: str | Path):
         self.path = str(path)
         self.processor = sentencepiece.SentencePieceProcessor()
-        open_input(path).close()
+        with open_input(path) as file:
+            model = file.read()
         try:
-            self.processor.load(self.path)
+            self.processor.load_from_serialized_proto(model)  # a path may be no UTF-8
             self.pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
         except (OSError, RuntimeError, UnicodeDecodeError):
             raise InputError(f"{path}: not a SentencePiece model") from None
@@ -160,7 +161,10 @@ class Subwords:
 
     def encode(self, lines: list[str]) -> list[list[int]]:
         """Turn tokenised sentences into ids, each ending in EOS."""
-        return self.processor.encode(lines, add_eos=True, num_threads=1)
+        try:
+            return self.processor.encode(lines, add_eos=True, num_threads=1)
+        except TypeError:
+            raise InputError("expected text in UTF-8, found other bytes in an argument") from None
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
         """Turn ids, with or without EOS, into tokenised sentences."""
