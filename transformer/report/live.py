@@ -4,6 +4,7 @@ The server listens on 127.0.0.1 alone and refuses requests that pages of other s
 """
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
@@ -107,16 +108,21 @@ def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server
 
     async def refuse(request: Request, error: Exception) -> Response:
         status = 400 if isinstance(error, InputError) else getattr(error, "status_code", 500)
-        return JSONResponse({"error": reason(getattr(error, "detail", error))}, status)
+        problem = reason(getattr(error, "detail", error))
+        if status in (404, 405):
+            problem = f"expected GET / or POST /translate, found {request.method} {request.url.path}"
+        return JSONResponse({"error": problem}, status)
 
     app = Starlette(
         routes=[Route("/", show), Route("/translate", translate, methods=["POST"])],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False)],
-        exception_handlers=dict.fromkeys((InputError, HTTPException, Exception), refuse),
+        exception_handlers=dict.fromkeys((InputError, HTTPException, ClientDisconnect, Exception), refuse),
     )
     quiet = {"log_config": None, "log_level": "error", "access_log": False, "server_header": False}
     plain = {"loop": "asyncio", "http": "h11", "ws": "none", "lifespan": "off", "timeout_graceful_shutdown": 1}
-    return uvicorn.Server(uvicorn.Config(app, **plain, **quiet))
+    own = uvicorn.Server(uvicorn.Config(app, **plain, **quiet))
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not own.should_exit)  # requests that the end cuts off
+    return own
 
 
 def listening(port: int) -> socket.socket:
