@@ -9,7 +9,7 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 
 # PATH, because rules call `python`. -m, because .venv/bin/snakemake contains the path of .venv, which may have moved.
-RUN = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
+RUN = env PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
 INSTALL = $(RUN) pip install --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX))
 SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 
@@ -19,7 +19,7 @@ SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 # One line a job, from Snakemake's logger in workflow/logger; the jobs' messages are in logs/.
 all: .venv/installed ## all tables, all figures and the page of config.yaml's scale: demo, five minutes on two cores
 	@echo "Everything will be on one page: results/$(SCALE)/report.html"
-	@PYTHONPATH="$(CURDIR)/workflow/logger" $(RUN) snakemake --cores all --config scale=$(SCALE) --logger lines > /dev/null
+	@PYTHONPATH="$(CURDIR)/workflow/logger" exec $(RUN) snakemake --cores all --config scale=$(SCALE) --logger lines > /dev/null
 	@echo "Everything is on one page: results/$(SCALE)/report.html"
 
 env: .venv/installed ## only the environment

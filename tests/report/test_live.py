@@ -130,7 +130,7 @@ def test_questions_whose_client_has_left_are_not_worked_out():
 # Refusals.
 
 REFUSED = {
-    "path": ({"path": "x"}, 404, "Not Found"),
+    "path": ({"path": "x"}, 404, "expected GET / or POST /translate, found POST /x"),
     "origin": ({"Origin": "http://evil.example"}, 403, "a page of this server, found http://evil.example"),
     "a byte too many": ({"body": b" " * (_BODY + 1)}, 413, "expected at most 10,000 bytes, found more"),
     "broken JSON": ({"body": b"{"}, 400, "the request: cannot be read as JSON"),

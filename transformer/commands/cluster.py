@@ -17,7 +17,6 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import read_yaml
 
 LEVELS = ("ok", "warning", "error")  # a run may be slow or fail after a warning; after an error it fails
-_RUNTIME_SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # of Snakemake's units of runtime
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,7 @@ def _read_job(resources: dict[str, Any]) -> _Job:
         for key in ("nodes", "gpu", "cpus_per_task", "mem_mb")
     )
     gpus = _count_gpus(str(resources.get("gres", ""))) or -(-gpu // max(1, nodes))
-    runtime = re.fullmatch(r"(\d+)\s*([smhdw]?)", str(resources.get("runtime")))
-    minutes = int(runtime[1]) * _RUNTIME_SECONDS[runtime[2]] // 60 if runtime else 0
+    minutes = _read_runtime(str(resources.get("runtime")))
     extra = shlex.split(str(resources.get("slurm_extra", "")).strip("'"))
     given = resources | dict(word.lstrip("-").split("=", 1) for word in extra if "=" in word)
     options = [f"--{key}={given[key]}" for key in ("constraint", "qos", "reservation") if given.get(key)]
@@ -76,6 +74,16 @@ def _read_job(resources: dict[str, Any]) -> _Job:
         options.append(f"--gpus-per-node={':'.join([*filter(None, [resources.get('gpu_model')]), str(gpus)])}")
     partition, account = (resources.get(f"slurm_{key}", "") for key in ("partition", "account"))
     return _Job(partition, account, tuple(options), minutes, gpus, cpus, memory)
+
+
+def _read_runtime(text: str) -> int:
+    """Return the minutes of a runtime, as Snakemake reads it: a number of minutes, or one with a unit; 0 of others."""
+    from humanfriendly import InvalidTimespan, parse_timespan  # a package of Snakemake
+
+    try:
+        return int(text) if text.isdecimal() else max(round(parse_timespan(text.strip(" '\"")) / 60), 1)
+    except InvalidTimespan:
+        return 0
 
 
 def _count_gpus(gres: str) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 
 import requests
 import urllib3
@@ -122,10 +122,12 @@ def _download(place: str | Path, part: Path, size: int | None) -> None:
 def _answer(url: str, headers: dict[str, str]) -> requests.Response:
     """Request a file. Raises ConnectionError if no answer has begun after _ANSWER_SECONDS, redirects included."""
     answers: SimpleQueue[requests.Response | Exception] = SimpleQueue()
+    late = Event()
 
     def ask() -> None:
         try:
-            answers.put(requests.get(url, headers=headers, stream=True, timeout=_TIMEOUTS))
+            answer = requests.get(url, headers=headers, stream=True, timeout=_TIMEOUTS)
+            answer.close() if late.is_set() else answers.put(answer)
         except Exception as error:
             answers.put(error)
 
@@ -133,6 +135,7 @@ def _answer(url: str, headers: dict[str, str]) -> requests.Response:
     try:
         answer = answers.get(timeout=_ANSWER_SECONDS)
     except Empty:
+        late.set()
         raise requests.ConnectionError(f"expected an answer within {_ANSWER_SECONDS:g} s, found none") from None
     if isinstance(answer, Exception):
         raise answer

@@ -8,7 +8,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +29,9 @@ _CODES += "pol:pl por:pt ron:ro rus:ru slk:sk slv:sl swe:sv tam:ta cat:ca zho:zh
 _CODES += "jpn:ja jp:ja kor:ko kr:ko tha:th khm:km mya:my lao:lo bod:bo hin:hi ben:bn guj:gu"
 _SHORT = dict(pair.split(":") for pair in _CODES.split())
 composed = partial(unicodedata.normalize, "NFC")  # one character for a letter and its marks, where some write two
+
+# The letters i with and without a dot, whose cases are other pairs in Turkish and Azerbaijani.
+_TURKISH = {str.lower: {"I": "\u0131", "\u0130": "i"}, str.upper: {"i": "\u0130", "\u0131": "I"}}
 
 # A character that a rule of the normaliser needs to match, and that most words do not have.
 _MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
@@ -66,6 +69,7 @@ class Tokenizer:
 
     def __init__(self, code: str, preprocessing: Preprocessing):
         self.preprocessing, self.moses = preprocessing, uses_moses(code, preprocessing)
+        self.turkish = language_of(code) in ("tr", "az")
         if self.moses:
             language = language_of(code)
             self.normalizer, self.tokenizer = Normalizer(language), MosesTokenizer(language)
@@ -81,7 +85,7 @@ class Tokenizer:
         else:
             words = " ".join(composed(line).split())
         if self.preprocessing.decapitalize and not words[1:2].isupper():  # but not in words such as USA
-            words = words[:1].lower() + words[1:]  # a word is one word wherever it stands
+            words = self._recased(words, str.lower)  # a word is one word wherever it stands
         return words.lower() if self.preprocessing.lowercase else words
 
     def detokenize(self, line: str) -> str:
@@ -91,8 +95,16 @@ class Tokenizer:
         else:
             text = " ".join(line.split())
         if self.preprocessing.decapitalize and not self.preprocessing.lowercase:
-            text = text[:1].upper() + text[1:]
+            text = self._recased(text, str.upper)
         return text if self.moses else composed(text)  # a large letter or the model may need several characters
+
+    def _recased(self, text: str, change: Callable[[str], str]) -> str:
+        """Change the first letter if that can be undone, which it cannot in a ligature."""
+        letter, undo = text[:1], str.upper if change is str.lower else str.lower
+        first = change(letter)
+        if self.turkish and letter in _TURKISH[change]:
+            return _TURKISH[change][letter] + text[1:]
+        return (first if composed(undo(first)) == letter else letter) + text[1:]
 
     def count_words(self, text: str) -> int:
         """Count the words of tokenised text."""

@@ -168,6 +168,7 @@ def publish(
     last.unlink(missing_ok=True)
     _link(kept[-1], last)
     last.rename(run.last)
+    last.unlink(missing_ok=True)  # a rename of one name of a file to another does nothing
     checkpoints.save_tensors(run.average, tensors, header)
     for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary)):
         write(target, source.read_bytes())
