@@ -115,6 +115,8 @@ def test_requests_that_the_end_cuts_off_say_nothing(place, count, sent, leaves):
         time.sleep(0.5 * leaves)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[1] == "transformer serve: ended by SIGINT\n"
+        for each in sockets:
+            each.close()
 
 
 @pytest.mark.parametrize(
