@@ -286,6 +286,7 @@ class Inputs:
             "title": f"Attention Is All You Need, at scale {scale.name}",
             "label": scale.label,
             "data_of_paper": scale.data_of_paper,
+            "made_up": all(self.config.corpora[task.test].grammar for task in scale.entry.tasks.values()),
             "runs": [str(scale.fixed(scale.run(run).record)) for run in self.reported(scale)],
             "scores": [str(scale.fixed(path)) for path in dict.fromkeys(scores)],
             "translations": [list(map(str, paths)) for paths in self.samples(scale)],
