@@ -157,7 +157,7 @@ def test_evalb_without_repair(evalb, tmp_path):
 
 
 def test_evalb_of_a_run(evalb, run):
-    """Weights other than the average are named by their step; an int8 copy has no checksum."""
+    """Weights other than the average are named by their step; an int8 copy has its own checksum."""
     weights = run / "one.safetensors"
     _, score = evalb("--run", run, "--weights", weights)
     origin = {"averaged_steps": [5], "weights_sha256": sha256(weights), "decoding": DECODING}
@@ -165,4 +165,4 @@ def test_evalb_of_a_run(evalb, run):
     assert len(score["draws"]) == RESAMPLES
     header = {"digest": "ab", "steps": [2, 4], "rounded": True}
     checkpoints.save_tensors(run / "average.safetensors", {"x": torch.zeros(1)}, header)
-    assert evalb("--run", run)[1]["run"]["weights_sha256"] is None
+    assert evalb("--run", run)[1]["run"]["weights_sha256"] == sha256(run / "average.safetensors")

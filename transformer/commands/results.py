@@ -83,11 +83,13 @@ def record(
 
 def _record_run(run: Run, target: Run, with_weights: bool) -> None:
     """Copy a run's small files, and replace older ones when all are copied."""
-    ours = {path.name for path in (*run.folder.iterdir(), run.vocabulary, run.average)}
+    of_copy = target.scores("test", ".int8")  # a score of the int8 weights, which export compares by checksum
+    ours = {path.name for path in (*run.folder.iterdir(), run.vocabulary, run.average, of_copy)}
     for old in target.folder.iterdir() if target.folder.exists() else ():
         if old.name not in ours:
             raise InputError(f"{old}: refusing to delete a file that `record` did not write; move it elsewhere")
     kept = [path for path in sorted(run.folder.iterdir()) if path.suffix in _SMALL and path.is_file()]
+    kept += [of_copy] if of_copy.exists() and with_weights else []
     if with_weights or run.folder.parent.name == "base":  # the table `why` splits base's translations again
         kept.append(run.vocabulary)
     with replacing_folder(target.folder) as folder:

@@ -18,7 +18,6 @@ from transformer.storage.files import InputError, replacing_folder, sha256
 from transformer.storage.provenance import commit, now
 from transformer.storage.records import (
     Exported,
-    averaged_steps,
     read_json,
     read_translated,
     read_weights,
@@ -48,7 +47,7 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
     model = load_model(trained.average, experiment.model)
     decoding, record = load(trained.decoding, Decoding), read_trained(trained.record)
     vocabulary = Subwords(trained.vocabulary).fitting(experiment.model.embedding_rows)
-    steps = averaged_steps(trained.average, record["digest"])
+    weights = sha256(trained.average)
     if to.exists():
         _require_export(to)
     with replacing_folder(to) as folder:
@@ -58,11 +57,10 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
             from transformer.data.tokenization import uses_moses  # loads sacremoses
 
             save_marian(model, vocabulary, experiment, decoding, folder)
-            scores = {}
-            if trained.scores("test").exists():
-                score = read_translated(trained.scores("test"))
-                if (score["run"]["digest"], score["run"]["averaged_steps"]) == (record["digest"], steps):
-                    scores = score["scores"]  # of these weights
+            paths = [trained.scores("test", suffix) for suffix in ("", ".int8")]
+            scored = [read_translated(path) for path in paths if path.exists()]
+            of_these = [each["scores"] for each in scored if each["run"].get("weights_sha256") == weights]
+            scores = of_these[0] if of_these else {}
             template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
             card = template.render(
                 run=asdict(experiment) | record,

@@ -10,7 +10,7 @@ from transformer.layout import Run
 from transformer.storage import provenance
 from transformer.storage.checksums import read_trained
 from transformer.storage.files import InputError, sha256
-from transformer.storage.records import RunRecord, averaged_steps, read_translated, read_weights, run_name, variants
+from transformer.storage.records import RunRecord, averaged_steps, read_translated, run_name, variants
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ _SCORE = (
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     """Return run.json with the weights (average.safetensors if None) and the decoding; None without a folder.
 
-    Weights that are an int8 copy have no checksum. Raises InputError if files are missing, or another training's.
+    Raises InputError if files are missing, or another training's.
     """
     if folder is None:
         return None
@@ -50,7 +50,7 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     record = {key: value for key, value in read_trained(run.record).items() if key not in ("files", "sha256")}
     return record | {
         "averaged_steps": averaged_steps(weights, record["digest"]),
-        "weights_sha256": None if read_weights(weights)[1].get("rounded") else sha256(weights),
+        "weights_sha256": sha256(weights),
         "decoding": to_builtins(load(run.decoding, Decoding)),
         "scored_with": {"commit": provenance.commit(), "model_code": provenance.model_code()},
     }

@@ -82,7 +82,7 @@ class RunRecord(Trained):
     """The run behind a score: run.json, and the weights and the search that were used."""
 
     averaged_steps: AveragedSteps
-    weights_sha256: NotRequired[str | None]  # None if the weights at hand were their int8 copy, or none
+    weights_sha256: NotRequired[str | None]  # None in older files if the weights were an int8 copy
     decoding: dict[str, Any]
     scored_with: NotRequired[dict[str, str]]  # commit and model_code; not in older files
 

@@ -78,7 +78,7 @@ def test_tasks_may_differ_in_their_steps_but_seeds_may_not(tmp_path):
 def claim(table) -> list[list[str]]:
     """Return the texts of what the grid of verdicts measured."""
     (grid,) = [note for note in table.notes if isinstance(note, Grid) and "At equal" in note.rows[0]]
-    return [[row[heading] for heading in ("At equal", "Verdict", "Difference", "p")] for row in shown(grid)]
+    return [[row[heading] for heading in ("At equal", "Verdict", "Difference", "p (Holm)")] for row in shown(grid)]
 
 
 def test_base_is_compared_with_another_architecture_at_equal_cost(tmp_path):
@@ -89,20 +89,25 @@ def test_base_is_compared_with_another_architecture_at_equal_cost(tmp_path):
     scores, logs = rivals()
     _, table = make(tmp_path, *scores, logs=logs)
     steps, *costs = claim(table)
-    assert steps[:3] == ["steps: 100; test", "seen here", f"+10.0 ({steps[2][7:11]} to {steps[2][15:20]})"]
+    assert steps[:3] == ["steps: 100; test", "replicated", f"+10.0 ({steps[2][7:11]} to {steps[2][15:20]})"]
     ends = ["FLOPs: 1.0·10^15; dev", "seconds: 200 on 2 CPU cores; dev"]
-    assert [row[:2] for row in costs] == [[end, "cannot be told"] for end in ends]
-    differences = [(32 - 25, 29), (32 - 20, 20)]
+    assert [row[:2] for row in costs] == [[end, "inconclusive"] for end in ends]
+    differences, p = [(32 - 25, 29), (32 - 20, 20)], []
     for row, (difference, variance) in zip(costs, differences, strict=True):
         t = difference / variance**0.5
         margin = 4.303 * variance**0.5  # t with two degrees of freedom exceeds 4.303 in 2.5 %
         numbers = [float(number.replace("−", "-")) for number in re.findall(r"[+−][\d.]+", row[2])]
         assert numbers == pytest.approx([difference, difference - margin, difference + margin], rel=0.05)
-        assert float(row[3]) == pytest.approx(1 - t / (t**2 + 2) ** 0.5, abs=0.01)
+        p.append(1 - t / (t**2 + 2) ** 0.5)
+    of_holm = [max(2 * min(p), each) for each in p]  # of the two on the dev set
+    assert [row[3] for row in costs] == [f"{each:.3f} ({other:.3f})" for each, other in zip(p, of_holm, strict=True)]
     about = shown(next(note for note in table.notes if isinstance(note, Grid) and "Parameters" in note.rows[0]))[-1]
     assert about["Model"] == "LSTM with attention, as GNMT (mine)"
     assert [about[name] for name in ("Parameters", "EN-DE seconds")] == ["1,900,544", "1,000 on 2 CPU cores"]
-    assert claim(make(tmp_path / "2", *scores, kinds=KINDS)[1])[1][:2] == ["FLOPs: none in common; dev", "no verdict"]
+    assert claim(make(tmp_path / "2", *scores, kinds=KINDS)[1])[1][:2] == [
+        "FLOPs: none in common; dev",
+        "not testable (one seed)",
+    ]
 
 
 def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(tmp_path):
@@ -111,7 +116,7 @@ def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(t
     _, table = make(tmp_path, base, mine, logs=logs)
     expected = [["steps: 100; test", "+10.0"], ["FLOPs: 1.0·10^15; dev", "+10.0"]]
     expected += [["seconds: none in common; dev", ""]]
-    assert claim(table) == [[equal, "no verdict", difference, ""] for equal, difference in expected]
+    assert claim(table) == [[equal, "not testable (one seed)", difference, ""] for equal, difference in expected]
     for kinds in ({"base": "lstm", "mine": "transformer"}, {"base": "lstm", "mine": "lstm"}):
         _, table = make(tmp_path / kinds["mine"], base, mine, kinds=kinds)
         assert "first claim" not in said(table)
@@ -122,4 +127,4 @@ def test_a_model_that_did_not_learn_gives_no_verdict_on_the_claim(tmp_path):
     for content in scores[2:]:
         content["scores"]["compound_split"]["score"], content["draws"] = 1.0, [0.5, 1.5]
     _, table = make(tmp_path, *scores, logs=logs)
-    assert {row[1] for row in claim(table)} == {"cannot be told"}
+    assert {row[1] for row in claim(table)} == {"inconclusive"}

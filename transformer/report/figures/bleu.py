@@ -48,8 +48,8 @@ def differences(*, paper: str, score: list[str], test: list[str], expected: list
     figure.legend(loc="outside upper center", ncols=3)
     caption = (
         "How much rows of Table 3 differ from base. Ours are measured twice, on the dev set by the last checkpoint "
-        "and on the test set by averaged weights; lines are 95 % intervals. Table 3 says which can be told from "
-        f"base. The paper's are of newstest2013, without intervals.{style.not_shown(missing(expected, runs['name']))}"
+        "and on the test set by averaged weights; lines are 95 % intervals, which exclude 0 where p < 0.05. The "
+        f"paper's are single trainings on newstest2013.{style.not_shown(missing(expected, runs['name']))}"
     )
     listed = []
     for name, row in frame.iterrows():

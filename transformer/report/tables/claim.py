@@ -1,11 +1,13 @@
 """The paper's first claim (§1, §6.1), tested under Table 2: base is better than other architectures, and cheaper."""
 
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from transformer.evaluation.significance import NO_VERDICT, OPEN, RESAMPLES, TRANSLATES, verdict
+from transformer.evaluation.significance import INCONCLUSIVE, NOT_TESTABLE, RESAMPLES, TRANSLATES, holm, verdict
 from transformer.layout import Run
 from transformer.report.tables import cells
 from transformer.report.tables.render import Row
@@ -38,6 +40,7 @@ def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: 
     """
     transformers = [name for name, architecture in architectures.items() if architecture == "transformer"]
     rows: list[Row] = []
+    tested: list[tuple[str, float]] = []  # the set and p of each row
     others = runs[~runs["experiment"].isin(transformers)]
     for (task, experiment), other in others.groupby(["task", "experiment"], sort=False):
         of_task = runs[runs["task"] == task]
@@ -47,16 +50,20 @@ def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: 
         parts = [(f"steps: {steps}; test", base, other, of_task)]
         parts += [_at_equal(cost, pd.concat([base, other]), costs) for cost in COSTS]
         for equal, own, against, pool in parts if len(base) else []:
-            texts, names = [NO_VERDICT, "", ""], ""
+            texts, names, p = (NOT_TESTABLE, ""), "", nan
             if len(own) and len(against):
-                found, names = cells.paired(own, against, pool), " ".join([*own["name"], *against["name"]])
+                found = cells.paired(own, against, pool)
                 value, low, high = (cells.difference_text(each, 1) for each in found[2:5])
                 interval = "" if found.low == found.high else f" ({low} to {high})"  # none of one seed's dev BLEU
-                texts = [verdict("higher", found) if learned else OPEN, value + interval, cells.p_text(found.p)]
+                texts = verdict("higher", found) if learned else INCONCLUSIVE, value + interval
+                names, p = found.runs, found.p
             row = {"Compared": f"{task.upper()}: `base` − `{experiment}`", "At equal": equal}
-            measured = zip(("Verdict", "Difference", "p"), texts, strict=True)
+            measured = zip(("Verdict", "Difference"), texts, strict=True)
             rows.append(row | {heading: cells.ours(text, names) for heading, text in measured})
-    return rows
+            tested.append((equal.rpartition("; ")[2], p))
+    frame = pd.DataFrame(tested, columns=["set", "p"])
+    corrected = zip(rows, frame["p"], frame.groupby("set")["p"].transform(holm), strict=True)
+    return [row | {"p (Holm)": replace(row["Verdict"], text=cells.p_text(p, other))} for row, p, other in corrected]
 
 
 def _at_equal(

@@ -49,6 +49,7 @@ def table2(
     notes: list[Note] = []
     if verdicts := claim.verdicts(runs, claim.read_costs(metrics, runs), architectures):
         notes += [cells.note("table2", "claim"), Grid(("Compared", "At equal", "Verdict"), verdicts)]
+        notes += cells.fixed("scores.chance")
     if len(runs):
         sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
         tokens = int(trainings["target_tokens"].max())
