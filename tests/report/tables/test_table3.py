@@ -54,11 +54,13 @@ def test_differences_from_base_have_the_papers_beside_them(tmp_path):
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
     assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.01)  # from the t distribution
     found = {name: text.split(" (")[0] for name, text in column(table, "− base, dev").items()}
-    assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3"}
-    assert column(table, "− base, paper") == {"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6"}
+    assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3", "same": ""}
+    assert column(table, "− base, paper") == {
+        **{"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6", "same": "+0.0"}
+    }
     cell = table.grid.rows[3]["− base, dev"]
     assert set(cell.runs) == {"en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1"}
-    assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": ""}
+    assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": "P_drop=0.4", "same": ""}
 
 
 def test_whether_the_papers_difference_is_replicated(tmp_path):
@@ -82,7 +84,7 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert rows["N-2"]["test_difference"] == 0
     assert (
         "Of the 3 rows that differ from base in the paper's Table 3, 2 change here what they change there: replicated "
-        "on both dev and test: 1 (**`heads-1`**); replicated on dev, inconclusive on test: 1 (`N-2`). Counted "
+        "on both dev and test: 1 (**`heads-1`**); replicated on dev, not replicated on test: 1 (`N-2`). Counted "
         "separately, because they change P_drop by another amount than in the paper: reversed on both dev and test: 1 "
         "(`big`). 1 (in bold) have two seeds and Holm's p < 0.05 on both sets."
     ) in said(table)
@@ -124,7 +126,7 @@ def test_the_frame_has_the_interval_of_the_difference_and_holms_p(tmp_path):
 
 
 def test_without_base_nothing_is_compared_and_gaps_are_named(tmp_path):
-    assert list(make(tmp_path, {})[0]) == ["base", "heads-1", "N-2", "big"]
+    assert list(make(tmp_path, {})[0]) == ["base", "heads-1", "N-2", "big", "same"]
     _, table = make(tmp_path, {"big": [30, 31]}, expected=["en-de/base/2", "en-de/big/2"])
     assert column(table, "− base, dev")["big"] == ""
     assert "have not been made: en-de/base/2." in said(table)

@@ -86,9 +86,9 @@ def test_a_trained_row(tmp_path):
 
 def test_a_verdict_is_bold_where_both_measurements_say_it(tmp_path):
     """On the test set the row is lower, too; the user's own row has no verdict."""
-    base = [trained("base", 30, seed) for seed in (1, 2)]
-    scores = (*base, trained("no-residual", 22), trained("mine", 22))
-    lower, higher = ((*base, trained("no-residual", bleu)) for bleu in (28, 36))
+    base, own = ([trained(name, bleu, seed) for seed in (1, 2)] for name, bleu in (("base", 30), ("no-residual", 22)))
+    scores = (*base, *own, trained("mine", 22))
+    lower, higher = ((*base, *(trained("no-residual", bleu, seed) for seed in (1, 2))) for bleu in (28, 36))
     (row, *_, mine), table = make(tmp_path, *scores, tested=lower)
     assert (row["test_value"], row["test_verdict"], mine["test_verdict"]) == (-2, "replicated", "")
     line = shown(table.grid)[0]
