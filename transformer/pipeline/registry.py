@@ -127,7 +127,8 @@ def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
     kind = ANALYSES[analysis]
     if _missing_settings(pipeline, analysis) or (kind.needs_heads and _no_transformer(pipeline)):
         return []
-    return [run for run in pipeline.table_5_runs() if run.experiment in kind.experiments]
+    runs = [*pipeline.table_5_runs(), *pipeline.runs([pipeline.first_task], pipeline.config.baselines)]
+    return [run for run in runs if run.experiment in kind.experiments]
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
@@ -184,6 +185,7 @@ TABLES = {  # in the page's order
             "settings": pipeline.paper("table3"),
             "stated": pipeline.paper("training"),
             **_logs(pipeline, pipeline.runs(pipeline.entry.tasks, ["base", *pipeline.config.baselines])),
+            "lengths": _analysis_files(pipeline, "lengths"),
         },
         own_params=_architectures,
     ),

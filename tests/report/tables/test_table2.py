@@ -17,10 +17,18 @@ BASE, BIG = "Transformer (base)", "Transformer (big)"
 KINDS = dict.fromkeys(("base", "big"), "transformer") | {"mine": "lstm"}
 
 
-def make(tmp_path, *contents: dict, expected: tuple = (), of_paper: bool = True, logs: dict | None = None, kinds=KINDS):
+def make(
+    tmp_path,
+    *contents: dict,
+    expected: tuple = (),
+    of_paper: bool = True,
+    logs: dict | None = None,
+    kinds=KINDS,
+    long=(),
+):
     """Return ours by model, and the table."""
     options = PRINTED | {"score": write_scores(tmp_path, *contents), "label": "Multi30k", "architectures": kinds}
-    options |= {"metrics": write_logs(tmp_path / "runs", logs or {})}
+    options |= {"metrics": write_logs(tmp_path / "runs", logs or {}), "lengths": write_scores(tmp_path / "long", *long)}
     frame, _, table = make_table(table2, "model", **options, expected=expected, data_of_paper=of_paper)
     return frame[frame["by"] == "ours"].set_index("model"), table
 
@@ -120,6 +128,32 @@ def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(t
     for kinds in ({"base": "lstm", "mine": "transformer"}, {"base": "lstm", "mine": "lstm"}):
         _, table = make(tmp_path / kinds["mine"], base, mine, kinds=kinds)
         assert "first claim" not in said(table)
+
+
+def test_base_is_compared_on_the_longest_sentences(tmp_path):
+    """Base's 30 and 32 less 20 and 22: t of 10 / sqrt(2) with two degrees of freedom. Joined sentences do not count."""
+    scores, long = rivals()[0], []
+    for content, bleu in zip(scores, (30.0, 32.0, 20.0, 22.0), strict=True):
+        groups = [(None, 90.0), (None, bleu), (2, 80.0)]
+        entries = [
+            {
+                "times": times,
+                "sentences": 9,
+                "tokens": 31.0,
+                "bleu": each,
+                "length_ratio": 1.0,
+                "low": each,
+                "high": each,
+                "draws": [each] * 1000,
+            }
+            for times, each in groups
+        ]
+        about = {"positions": "sinusoid", "longest": 40, "skipped": 0, "sentences": 18, "target_sha256": "ab"}
+        long.append(about | {"run": content["run"], "groups": entries})
+    (_, found, *_) = claim(make(tmp_path, *scores, long=long)[1])
+    p = 1 - 50**0.5 / 52**0.5
+    assert found[0] == "steps, longest quarter of the sentences (31 subwords); dev"
+    assert (found[1], found[2][:5], found[3].split()[0]) == ("replicated", "+10.0", f"{p:.3f}")
 
 
 def test_a_model_that_did_not_learn_gives_no_verdict_on_the_claim(tmp_path):

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from transformer.evaluation.analyses.lengths import ByLength
 from transformer.evaluation.significance import INCONCLUSIVE, NOT_TESTABLE, RESAMPLES, TRANSLATES, holm, verdict
 from transformer.layout import Run
 from transformer.report.tables import cells
 from transformer.report.tables.render import Row
-from transformer.storage.records import read_metrics
+from transformer.storage.records import read_metrics, read_of_run, run_name
 
 COSTS = {"flops": "FLOPs", "seconds": "seconds"}
 
@@ -33,7 +34,20 @@ def read_costs(metrics: list[str], runs: pd.DataFrame) -> dict[str, pd.DataFrame
     return costs
 
 
-def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: dict[str, str]) -> list[Row]:
+def read_long(lengths: list[str]) -> pd.DataFrame:
+    """Read each run's BLEU of the longest quarter of the dev sentences, with its bootstrap samples and mean length."""
+    rows = []
+    for path in lengths:
+        content = read_of_run(path, ByLength.Result)
+        *_, longest = (group for group in content["groups"] if group["times"] is None)
+        run = content["run"]
+        rows.append({"task": run["task"], "experiment": run["experiment"], "name": run_name(run)} | longest)
+    return pd.DataFrame(rows, columns=["task", "experiment", "name", "tokens", "bleu", "draws"])
+
+
+def verdicts(
+    runs: pd.DataFrame, costs: dict[str, pd.DataFrame], long: pd.DataFrame, architectures: dict[str, str]
+) -> list[Row]:
     """Compare base with each row of another architecture: a line for each task and part of the claim.
 
     There is none where base is no Transformer.
@@ -48,6 +62,10 @@ def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: 
         steps = " and ".join(dict.fromkeys(f"{each['steps'].mean():,.0f}" for each in (base, other)))
         learned = base["bleu"].mean() >= TRANSLATES <= other["bleu"].mean()  # both, or there is nothing to compare
         parts = [(f"steps: {steps}; test", base, other, of_task)]
+        of_length = [long[(long["task"] == task) & (long["experiment"] == name)] for name in ("base", experiment)]
+        if all(map(len, of_length)):
+            tokens = of_length[0]["tokens"].mean()
+            parts.append((f"steps, longest quarter of the sentences ({tokens:.0f} subwords); dev", *of_length, None))
         parts += [_at_equal(cost, pd.concat([base, other]), costs) for cost in COSTS]
         for equal, own, against, pool in parts if len(base) else []:
             texts, names, p = (NOT_TESTABLE, ""), "", nan
