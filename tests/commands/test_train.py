@@ -66,7 +66,7 @@ def test_a_finished_run_is_published_again_without_training(trained, data, caplo
     for name in (*before, "vocabulary.model"):
         (trained / name).unlink()
     do_train(trained, data)
-    assert caplog.messages[0].startswith("trained before: ")
+    assert caplog.messages[0].startswith("already trained: ")
     assert states == {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
     assert before == {name: entries(trained / name) for name in before}
     assert weights == (trained / "checkpoints/00000295.safetensors").read_bytes()

@@ -254,6 +254,6 @@ def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
     log.write_bytes(b"".join([good[0], bad[0], *good[1:], *bad[1:]]))
     do(*COMMANDS["train"])
     assert (place / RUN / "metrics.jsonl").read_bytes().splitlines(keepends=True) == good
-    dropped = [line for line in caplog.messages if line.startswith("dropped a damaged line")]
+    dropped = [line for line in caplog.messages if line.startswith("deleted a damaged line")]
     numbers = [2, *range(len(good) + 2, len(good) + 5)]
     assert [int(re.search(r"metrics.jsonl, line (\d+)", line)[1]) for line in dropped] == numbers

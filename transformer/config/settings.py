@@ -74,7 +74,7 @@ def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, 
         for folder in map(Path, (f"{config.results}/{config.scale}", "resources/corpora", "logs")):
             for place in (folder, *folder.parents):
                 if place.is_file():
-                    raise InputError(f"{place}: expected a folder or nothing, found a file")
+                    raise InputError(f"{place}: expected a folder or none, found a file")
     except InputError as error:
         sys.exit(str(error))
     return config
