@@ -45,7 +45,7 @@ class RunName(NamedTuple):
 
 
 class RowFault(InputError):
-    """An invalid value of a run. `places`: all keys that may set the value; the first one takes precedence."""
+    """An invalid value of a run. `places`: all keys that may set the value; the first key takes precedence."""
 
     def __init__(self, problem: str, places: list[Place]):
         super().__init__(problem)

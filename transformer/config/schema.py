@@ -235,7 +235,7 @@ class Silver(Keys):
     text: Annotated[Names | None, described("Corpora with English text for the parser.")] = None
     parser: Annotated[Name | None, described("Task of the parser.")] = None
     sentences: Annotated[Many | None, described("Maximum number of parsed lines, evenly spaced.")] = None
-    keep: Annotated[_Share | None, described("Share of the trees for training: the ones with the best scores.")] = None
+    keep: Annotated[_Share | None, described("Share of the trees for training, by best score.")] = None
 
     FORMS: ClassVar = ("path", "text parser sentences keep")
 

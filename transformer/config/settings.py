@@ -69,7 +69,7 @@ def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, 
         content = content | {"partial": content["partial"] == "true"}
     try:
         for file in files:
-            read_yaml(file)  # refuses duplicate keys; Snakemake silently takes the last one
+            read_yaml(file)  # refuses duplicate keys; Snakemake silently uses the last duplicate
         config = _checked(content, files, given)
         for folder in map(Path, (f"{config.results}/{config.scale}", "resources/corpora", "logs")):
             for place in (folder, *folder.parents):
@@ -136,7 +136,7 @@ def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any
 
 
 def _where(places: list[Place], files: Iterable[str | Path], given: Mapping[str, Any]) -> str:
-    """Return file and line of the first complete place, or of the longest incomplete one."""
+    """Return file and line of the first complete place, or of the longest incomplete place."""
     sources = [(str(file).removeprefix(f"{Path.cwd()}/"), Path(file).read_bytes()) for file in files]
     if given:
         sources.append(("--config", yaml.safe_dump(dict(given), default_flow_style=True, width=10**6)))

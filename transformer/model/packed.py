@@ -18,7 +18,7 @@ _SPARE = 64  # minimum padding per side. Both sides have the same number of sent
 
 @dataclass(frozen=True)
 class Blocks:
-    """For each of M query blocks, the visible ones of N key blocks; and the reverse tables for the gradient."""
+    """The visible key blocks (of N) of each of M query blocks, and the reverse tables for the gradient."""
 
     key_counts: Tensor  # [1, 1, M] number of valid entries in each row of `keys`
     keys: Tensor  # [1, 1, M, N]

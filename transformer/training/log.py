@@ -106,11 +106,11 @@ class Logger:
 
 def _keep_until(path: Path, step: int) -> None:
     """Delete the entries after a step. Also delete damaged lines, with a warning for each."""
-    kept = []
+    lines = []
     for number, line in enumerate(lines_of(path) if path.exists() else (), start=1):
         try:
             if parse_json(line, MetricsLine, f"{path}, line {number}")["step"] <= step:
-                kept.append(line.removesuffix(b"\n") + b"\n")
+                lines.append(line.removesuffix(b"\n") + b"\n")
         except InputError as error:
             logger.warning("deleted a damaged line of the log: %s", error)
-    write(path, b"".join(kept))
+    write(path, b"".join(lines))

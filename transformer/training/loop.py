@@ -245,9 +245,9 @@ class TrainingRun:
             checkpoints.save_tensors(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
         if self.reached(self.experiment.logging.save_every) or stopped:
             self.states.save(progress)
-            if kept := sorted(step for step in self.perplexities if step <= best(self.perplexities)):
+            if saved := sorted(step for step in self.perplexities if step <= best(self.perplexities)):
                 # After the save, because a run that resumes from an older state may find another best step.
-                self.delete_checkpoints(lambda step: step < kept[-self.training.averaged_checkpoints :][0])
+                self.delete_checkpoints(lambda step: step < saved[-self.training.averaged_checkpoints :][0])
 
     def delete_checkpoints(self, chosen: Callable[[int], bool]) -> None:
         """Delete the checkpoints of the chosen steps."""
@@ -279,8 +279,8 @@ class TrainingRun:
         entries |= {"steps": self.progress.step, "data_sha256": data_sha256}
         entries |= {"initial_sha256": initial_sha256} if initial_sha256 else {}
         entries |= {"planned_steps": self.training.steps} if self.progress.step < self.training.steps else {}
-        if self.perplexities and (kept := best(self.perplexities)) != self.progress.step:  # excludes later ones
-            entries |= {"dev_perplexity": self.perplexities[kept], "dev_bleu": None}
+        if self.perplexities and (step := best(self.perplexities)) != self.progress.step:  # no later checkpoint is used
+            entries |= {"dev_perplexity": self.perplexities[step], "dev_bleu": None}
         entries |= {"parameters": sum(parameter.numel() for parameter in self.learner.parameters)}
         entries |= {"commit": last["commit"], "hardware": last["hardware"], "finished": provenance.now()}
         write_json(self.folder.record, entries, indent=1)
