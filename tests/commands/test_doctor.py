@@ -79,7 +79,7 @@ def test_a_folder_that_is_too_small_or_cannot_lock_files(tmp_path: Path, monkeyp
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    assert "expected a file system that can lock files" in doctor._check_folder(tmp_path).message
+    assert "expected a file system with file locks" in doctor._check_folder(tmp_path).message
 
 
 def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path, capsys):

@@ -61,7 +61,7 @@ def test_weights_times_values_are_the_layers_output(changes):
 
 
 def test_too_long_a_sentence_is_refused():
-    with pytest.raises(InputError, match=f"{POSITIONS} tokens at most, found a sentence of {POSITIONS + 1}"):
+    with pytest.raises(InputError, match=f"up to {POSITIONS} tokens, found a sentence with {POSITIONS + 1}"):
         attention_weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
 
 

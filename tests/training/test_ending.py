@@ -118,7 +118,7 @@ def test_a_whole_run_goes_on_from_another(tmp_path):
     with pytest.raises(SystemExit, match=r"initial_weights: .*: expected the vocabulary .*, found "):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
     Run(first).vocabulary.unlink()
-    with pytest.raises(SystemExit, match=r"initial_weights: .*: expected its vocabulary\.model beside it, found none"):
+    with pytest.raises(SystemExit, match=r"initial_weights: .* vocabulary\.model in the same folder, found none"):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
 
 
