@@ -73,6 +73,6 @@ def test_a_number_is_explained(project, capsys, words, cells):
 
 
 def test_what_is_not_there(project):
-    expected = "kept/demo/tables/table2.json: expected a number of ours in a row big, a column en-de, found none"
+    expected = "kept/demo/tables/table2.json: expected one of our numbers in a row big and a column en-de, found none"
     problem = error("explain", "table2", "big", "en-de", "--configfile", "kept.yaml")
-    assert problem.startswith(f"{expected}; such numbers stand in EN-DE measure 0; EN-DE measure 1; ")
+    assert problem.startswith(f"{expected}; columns with our numbers: EN-DE measure 0; EN-DE measure 1; ")

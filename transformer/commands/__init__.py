@@ -1,1 +1,1 @@
-"""The commands: what people, torchrun and the rules call, each a function whose signature is its command line."""
+"""The subcommands for people, torchrun and the rules. A function's signature defines its command line."""

@@ -25,7 +25,7 @@ from transformer.storage.reading import Misfit, Place, structured
 
 PARSER = "parser"  # the experiment of every parsing task; `parsing` in config.yaml has its settings
 TABLE_2 = ("base", "big")  # Table 2 has these experiments and all baselines; Table 3 has all experiments
-WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the table `why` compares these experiments
+BLEU_VARIANTS = ("base", "dropout-0.0", "smoothing-0.0")  # the table `bleu_variants` compares these experiments
 # A task may replace these keys of the preprocessing.
 _OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # divisor: divided keys
