@@ -89,7 +89,7 @@ def rows_of(system: System, downloads: Path) -> list[tuple]:
 
 
 def find_references(system: System, language: str, downloads: Path) -> list[str]:
-    """Find the references of the source sentences of a system, which are often a part of the test set."""
+    """Find the references of a system's source sentences. Often, these are only a part of the test set."""
     sides = [f"{OPUS}/2014/en-{language}/newstest2014.{side}" for side in ("en", language)]
     known: dict[str, list[str]] = defaultdict(list)
     for source, reference in read_pairs(*(download(url, downloads) for url in sides)):

@@ -35,8 +35,7 @@ def require(package: str) -> None:
 
 
 def require_paper(peer: str, config: Model) -> None:
-    """Raise LeftOut if a model is not the paper's. The peers support only the paper's model."""
-    # The defaults are the paper's values.
+    """Raise LeftOut if a model differs from the paper's, the defaults. Peers support only the paper's model."""
     options = [field for field in fields(Model) if not (field.required or field.default is UNSET)]
     own = [field.name for field in options if getattr(config, field.name) != field.default]
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:

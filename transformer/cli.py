@@ -1,4 +1,4 @@
-"""The command line. Each function in `COMMANDS` is a subcommand, whose options come from the function's signature.
+"""The command line. Each function in `COMMANDS` is a subcommand. The function's signature defines the options.
 
 A module is imported only when its subcommand runs, because PyTorch takes seconds to load.
 """

@@ -133,7 +133,7 @@ def test_a_step_of_this_machine_is_timed(monkeypatch):
     monkeypatch.setitem(benchmark.MOST_FLOPS, "cpu", 0.5e9)
     speed = plan._own_speed(one, two)
     assert (speed.flops_per_second, speed.layer_seconds) == pytest.approx((1e10, 0))
-    assert speed.source.endswith("a step of base takes 0.05 s, for the 0.5 of its batch that was timed.")
+    assert speed.source.endswith("a step of base takes 0.05 s, timed with 0.5 of its batch.")
 
 
 def test_a_run_of_each_architecture_is_timed(monkeypatch):

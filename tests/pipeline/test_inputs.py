@@ -158,7 +158,7 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     german = ["base/1", "base/2", "base/3", "big/1", "lstm/1", "conv/1"]
     french = ["base/1", "big/1", "lstm/1", "conv/1"]
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
-    assert obstacles(pipeline)[FIGURES["positions"].title] == "the figure shows the base model, which is not trained"
+    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model is not trained"
     assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model with a different architecture is trained"
 
 

@@ -77,7 +77,7 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
         (folder / name).rmdir() if name == ".git" else (folder / name).unlink()
     card = (folder / "run.json").read_text()
     (folder / "run.json").write_text("changed")
-    assert error("export", "--run", run, "--to", folder).startswith(f"{folder}/run.json: expected a file with its ")
+    assert error("export", "--run", run, "--to", folder).startswith(f"{folder}/run.json: refusing to delete a file ")
     (folder / "run.json").write_text(card)
     before = {path.name: sha256(path) for path in folder.iterdir()}
     shutil.copytree(run, copy)

@@ -60,7 +60,7 @@ def parse(
     parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
     summary = Parses(sentences=0, repaired={}, scores=[])
     if output is None:
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
+        sys.stdout.reconfigure(encoding="utf-8")  # in every locale
     with replacing(output) if output else nullcontext(sys.stdout) as file:
         for number, parsed in enumerate(parser.parse_all(sentences), start=1):
             file.write((bracketed(parsed.tree) if parsed else "") + "\n")

@@ -107,7 +107,7 @@ def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
 
 
 def _run_flops(run: Experiment) -> float:
-    """Return the FLOPs of one training with full batches, whose sentences have WMT's mean length."""
+    """Return the FLOPs of one training. Batches are full, and all sentences have WMT's mean length."""
     return run.training.steps * _step_flops(run)
 
 
@@ -181,7 +181,7 @@ def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
 
     device = best_device()
     use_threads(1)
-    start = time.process_time()  # a training takes as long to start as this process did
+    start = time.process_time()  # a training needs as much start-up time as this process
     share = min(1.0, MOST_FLOPS[device.type] / _step_flops(base))
     flops, seconds = share * _step_flops(base) / base.model.N, time_step(base, share, device) / base.model.N
     rate, overhead = flops / seconds, 0.0

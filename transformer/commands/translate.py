@@ -58,7 +58,7 @@ def translate(
     asked = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best or 1}
     if sys.stderr.isatty():  # a terminal, not a job's log
         about = translator.experiment
-        logger.info("Model %s, %s to %s. Data: %s.", run_name(asdict(about)), about.source, about.target, about.label)
+        logger.info("%s, %s to %s. Data: %s.", run_name(asdict(about)), about.source, about.target, about.label)
         logger.info("The model can translate only text like its training data.")
     reading = open_input(input) if input else nullcontext(sys.stdin.buffer)
     writing = replacing(output, "wb") if output else nullcontext(sys.stdout.buffer)

@@ -251,7 +251,7 @@ TABLES = {  # in the order of the page
 
 
 def _untrained(pipeline: Pipeline) -> str | None:
-    return None if pipeline.base_is_trained else "the figure shows the base model, which is not trained"
+    return None if pipeline.base_is_trained else "the base model is not trained"
 
 
 def _no_transformer(pipeline: Pipeline) -> str | None:
