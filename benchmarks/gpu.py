@@ -101,7 +101,7 @@ def small(steps: int) -> Workload:
         "model": {"N": 2, "d_model": 64, "d_ff": 64, "h": 4, "d_k": 16, "d_v": 16}
         | dict.fromkeys(("embedding_rows", "output_rows"), 999),
         "training": {"steps": steps, "source_tokens": 2000, "target_tokens": 2000, "checkpoint_every": 1},
-        "running": {"evaluate_every": steps, "save_every": 2, "bleu_sentences": 0},
+        "logging": {"evaluate_every": steps, "save_every": 2, "bleu_sentences": 0},
     }
     parts = {name: structs.replace(getattr(work.experiment, name), **part) for name, part in changes.items()}
     text, dev = (random_text(seed, pairs, 999) for seed, pairs in ((1, 2000), (2, 50)))
