@@ -137,7 +137,7 @@ def test_a_finished_run_stays_though_its_data_are_damaged(place, caplog):
     assert f"{DATA}/dev.source.ids: damaged, or replaced after {DATA}/data.json was written" in caplog.text
     assert read_trained(Run(RUN).record) == before
     flip(place / DATA / "vocabulary.model")
-    with pytest.raises(SystemExit, match=f"{DATA}/vocabulary.model: damaged, or not"):
+    with pytest.raises(SystemExit, match=f"{DATA}/vocabulary.model: damaged, or replaced after"):
         do(*COMMANDS["train"])
 
 

@@ -84,9 +84,9 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert rows["N-2"]["test_difference"] == 0
     assert (
         "Of the 3 rows that differ from base in the paper's Table 3, 2 change here what they change there: replicated "
-        "on both dev and test: 1 (**`heads-1`**); replicated on dev, not replicated on test: 1 (`N-2`). Counted "
+        "on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). Counted "
         "separately, because they change P_drop by another amount than in the paper: reversed on both dev and test: 1 "
-        "(`big`). 1 (in bold) have two seeds and Holm's p < 0.05 on both sets."
+        "(`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
     ) in said(table)
 
 
@@ -110,7 +110,7 @@ def test_what_is_bold(holm, seeds, said, bold):
 def test_the_note_counts_the_papers_small_differences():
     numbers = pd.to_numeric(read_variations(ROOT / "workflow/paper/table3.csv")["bleu"])
     sizes = (numbers - numbers["base"]).abs().round(1)
-    assert f"of the {(sizes > 0).sum()} differences" in note("scores", "paper").replace("\n", " ")
+    assert f"Of the {(sizes > 0).sum()} differences" in note("scores", "paper").replace("\n", " ")
     assert f"{((sizes > 0) & (sizes <= 0.4)).sum()} are 0.4 BLEU or less" in note("scores", "paper")
 
 

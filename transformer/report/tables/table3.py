@@ -108,10 +108,10 @@ def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
 
 
 def _count(frame: pd.DataFrame) -> str:
-    """Count and name rows by their two verdicts; bold names have a bold verdict."""
+    """Count and name rows by their two verdicts; † marks a bold verdict."""
     texts = []
     for (dev, test), rows in frame.groupby(["verdict", f"{TEST}verdict"], sort=False):
-        names = ", ".join(f"**`{row.Index}`**" if row.firm else f"`{row.Index}`" for row in rows.itertuples())
+        names = ", ".join(f"`{row.Index}`{'†' * row.firm}" for row in rows.itertuples())
         where = "on both dev and test" if dev == test else f"on dev, {test} on test"
         texts.append(f"{dev} {where}: {len(rows)} ({names})")
     return "; ".join(texts)
