@@ -35,7 +35,7 @@ def test_make_shows_a_line_for_each_job_and_what_a_failed_one_says(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow/logger")}
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     lines = result.stderr.splitlines()
-    assert lines[0] == "2 jobs, including 0 trainings, on 2 cores: about 0:02"
+    assert lines[0] == "2 jobs, 0 of them trainings, on 2 cores: about 0:02"
     assert [line.split()[-2:] for line in lines if " left " in line] == [["good", "good"]]
     assert "expected a number" in lines
     assert result.returncode == 1

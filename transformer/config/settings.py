@@ -239,8 +239,8 @@ def _require_files(scale: ScaleSettings) -> None:
     for run in scale.all_runs():
         path = scale.experiment(run).training.initial_weights
         if path and scale.config.results not in map(str, Path(path).parents):  # else a rule makes it
-            weights["initial_weights"] = path
-    for task in scale.tasks.values():
+            weights[f"{run}: initial_weights"] = path
+    for name, task in scale.tasks.items():
         for _, corpus, ending in task.files():
             source = scale.config.corpora[corpus].source_of(ending)
             of_user = source is not None and source.path and not getattr(source, "sections", None)
@@ -248,7 +248,7 @@ def _require_files(scale: ScaleSettings) -> None:
                 part = ("treebank",) if scale.config.corpora[corpus].treebank else ("files", ending)
                 _refuse(("corpora", corpus, *part, "path"), f"no such file: {source.path}")
         if task.parses and task.silver and task.silver.path:
-            weights["silver.path"] = task.silver.path
+            weights[f"{name}: silver.path"] = task.silver.path
     for key, path in weights.items():
         if not Path(path).exists():
             raise InputError(f"{CONFIG}: {key}: no such file: {path}")

@@ -23,15 +23,7 @@ _OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
 # bleu: the variant that `paper` names; processes: of the last start; other_code: the commit that scored the run, if
 # its code of the model is not that of the training.
 _SCORE = (
-    *_OF_SCORE,
-    "bleu",
-    "sacrebleu",
-    "processes",
-    "planned_steps",
-    "file",
-    "name",
-    "paper",
-    "variants",
+    *(*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants"),
     "other_code",
 )
 

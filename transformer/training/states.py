@@ -94,7 +94,6 @@ def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experim
     own, training = Run(run.work(digest(experiment))), experiment.training
     if own.experiment.exists():
         return
-    save(experiment, own.experiment)
     others = {Run(path.parent): load(path) for path in run.state.glob("*/experiment.yaml") if path != own.experiment}
     for folder, other in sorted(others.items(), key=lambda entry: -entry[1].training.steps):
         states = sorted(folder.state.glob("*.safetensors"))
@@ -106,12 +105,17 @@ def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experim
         if training.patience:
             needed = list(folder.checkpoints.glob("*.safetensors"))
         if all(path.exists() for path in needed):
-            for path in [*states, *needed]:
-                tensors, header = checkpoints.load_tensors(path)
-                target = own.folder / path.relative_to(folder.folder)
-                checkpoints.save_tensors(target, tensors, header | {"digest": digest(experiment)})
-            write(own.metrics, folder.metrics.read_bytes())
+            try:
+                write(own.metrics, folder.metrics.read_bytes())
+                for path in [*needed, *states]:  # states last: a training that has one needs its checkpoints
+                    tensors, header = checkpoints.load_tensors(path)
+                    target = own.folder / path.relative_to(folder.folder)
+                    checkpoints.save_tensors(target, tensors, header | {"digest": digest(experiment)})
+            except Unusable as error:
+                logger.warning("cannot continue the training in %s: %s", folder.folder, error)
+                continue
             logger.info("continues the training of %s steps in %s", f"{other.training.steps:,}", folder.folder)
+    save(experiment, own.experiment)  # last, so that a copy that was interrupted is made again
 
 
 def _extends(longer: Experiment, shorter: Experiment) -> bool:

@@ -250,11 +250,7 @@ def provenance(
     ]
     if not len(runs):
         return []
-    changed = runs.dropna(subset="other_code") if "other_code" in runs else runs[:0]
-    names = [
-        f"{run.name} (trained at {run.commit:.12}, scored at {run.other_code:.20})" for run in changed.itertuples()
-    ]
-    warning = (
-        [f"The code in transformer/model changed between training and scoring: {', '.join(names)}."] if names else []
-    )
+    changed = runs.dropna(subset="other_code").itertuples() if "other_code" in runs else ()
+    named = [f"{run.name} (trained at {run.commit:.12}, scored at {run.other_code:.20})" for run in changed]
+    warning = [note("scores", "other_code", names=", ".join(named))] if named else []
     return [*warning, words, lay_out(runs, columns)]
