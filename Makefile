@@ -1,14 +1,14 @@
-# `make help` lists the targets. The first one makes .venv, which takes some minutes.
+# `make help` lists the targets. The first `make` creates .venv, which takes some minutes.
 #
 #   make SCALE=multi30k       builds another scale than config.yaml's
-#   make PYTHON=python3.12    uses another Python, 3.11 or newer
+#   make PYTHON=python3.12    uses another Python (3.11 or newer)
 #   make TORCH_INDEX=https://download.pytorch.org/whl/cpu
 #                             installs PyTorch's CPU build, which saves gigabytes on Linux without an NVIDIA GPU
 
 PYTHON ?= python3
 TORCH_INDEX ?=
 
-# PATH, because rules call `python`. -m, because .venv/bin/snakemake contains the path of .venv, which may have moved.
+# PATH, because rules call `python`. -m, because .venv/bin/snakemake contains a wrong path after a move of .venv.
 RUN = env PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
 INSTALL = $(RUN) pip install --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX))
 SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
@@ -16,7 +16,7 @@ SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 # `make help` prints the text behind each target.
 .PHONY: all env help test test-all test-cluster rehearsal lint format lock
 
-# One line a job, from Snakemake's logger in workflow/logger; the jobs' messages are in logs/.
+# The logger in workflow/logger prints one line per job. The jobs' messages are in logs/.
 all: .venv/installed ## all tables, all figures and the page of config.yaml's scale: demo, five minutes on two cores
 	@echo "Everything will be on one page: results/$(SCALE)/report.html"
 	@PYTHONPATH="$(CURDIR)/workflow/logger" exec $(RUN) snakemake --cores all --config scale=$(SCALE) --logger lines > /dev/null
@@ -27,23 +27,23 @@ env: .venv/installed ## only the environment
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 
-# Files and classes run in parallel, each in one process, because its tests share fixtures. In our order, so that no
-# long one comes last.
+# Files and classes run in parallel. The tests of a file or class run in one process, because they share fixtures. They
+# are not reordered, so that no long test runs last.
 SEVERAL = --dist loadscope --no-loadscope-reorder
 
 test: .venv/installed ## the quick tests, three minutes
 	$(RUN) pytest --numprocesses auto $(SEVERAL)
 
-# With the slow tests: the whole demo, faults, the browser, LaTeX and the Slurm cluster. Many wait for the cluster, so
-# three processes keep two cores busy.
+# All tests, also slow tests of the whole demo, faults, the browser, LaTeX and the Slurm cluster. Many tests wait for
+# the cluster, so three processes keep two cores busy.
 test-all: .venv/installed ## all tests, twenty minutes
 	$(RUN) pytest -m "" --numprocesses 3 $(SEVERAL)
 
-# If packages are missing, these tests are skipped and name them.
+# If packages are missing, these tests are skipped. The reason of a skip lists the packages.
 test-cluster: .venv/installed ## the tests on a Slurm cluster, which starts on this machine
 	$(RUN) pytest -m slow tests/cluster
 
-# Every step of scale `paper`, from the download of archives, which are made here, to the page, which is kept.
+# Every step of scale `paper` with small artificial archives, from download to page. The page remains.
 rehearsal: .venv/installed ## scale paper in small, from the first download to the last table
 	$(RUN) pytest -m "" tests/workflow/test_rehearsal.py --basetemp rehearsal
 	@echo "Its page: rehearsal/project/results/paper/report.html"
@@ -54,14 +54,14 @@ lint: .venv/installed ## style
 format: .venv/installed ## fixes most of the style
 	$(RUN) ruff check --fix && $(RUN) ruff format && $(RUN) snakefmt Snakefile workflow
 
-# Rebuilt whenever a pin changes. `installed` comes last, so that an interrupted .venv does not count as complete.
+# Rebuilt if a pinned version changes. `installed` is created last, so that an interrupted .venv is not complete.
 .venv/installed: pyproject.toml requirements.lock
 	$(EMPTY)
 	$(INSTALL) -r requirements.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
-# After an edit of pyproject.toml's versions: rewrites requirements.lock and environment.yml's pip section.
+# Rewrites requirements.lock and the pip section of environment.yml after an edit of pyproject.toml's versions.
 lock: ## rebuild requirements.lock and environment.yml from pyproject.toml
 	$(EMPTY)
 	$(INSTALL) -e '.[workflow,report,serve,test]'
@@ -70,8 +70,8 @@ lock: ## rebuild requirements.lock and environment.yml from pyproject.toml
 	(sed '/- pip:/q' environment.yml; sed -n 's/^[^#]/      - &/p' .venv/lock) > .venv/conda
 	mv .venv/lock requirements.lock && mv .venv/conda environment.yml
 
-# The environment of the benchmarks' peers, which nothing else needs: .venv/benchmarks/bin/python -m benchmarks.train ...
-# It adds to .venv's packages. --no-deps, because JoeyNMT requires an older protobuf than ours.
+# The environment of the benchmarks' peers, only for benchmarks: .venv/benchmarks/bin/python -m benchmarks.train ...
+# It extends .venv's packages. --no-deps is set because JoeyNMT requires an older protobuf than ours.
 .PHONY: benchmarks
 benchmarks: .venv/benchmarks/installed ## the environment of the benchmarks' peers
 

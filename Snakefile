@@ -1,3 +1,3 @@
-# The way into the workflow from this folder: `snakemake --cores all`. The workflow itself is workflow/Snakefile.
-# A plain `include:` would forget which of its rules is the default target.
+# The entry point for `snakemake --cores all` in this folder. The workflow is in workflow/Snakefile.
+# A plain `include:` would lose the default target.
 workflow.include("workflow/Snakefile", overwrite_default_target=True)

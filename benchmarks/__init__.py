@@ -1,1 +1,1 @@
-"""Measurements of this project's speed beside its peers', on the same data, sizes and machine. See README.md."""
+"""Benchmarks of this project against its peers, with equal data, model sizes and hardware. See README.md."""

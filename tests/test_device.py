@@ -51,7 +51,7 @@ def test_a_driver_that_is_too_old_is_named_with_the_wheel(monkeypatch, name):
     with pytest.raises(InputError) as refusal:
         best_device()
     line = str(refusal.value)
-    assert line.startswith(f"expected to use a GPU ({name}=0,1), found: The NVIDIA driver on your system is too old")
+    assert line.startswith(f"expected a usable GPU ({name}=0,1), found: The NVIDIA driver on your system is too old")
     assert f"PyTorch {torch.__version__} for CUDA 13.0" in line
     assert "\n" not in line
 

@@ -1,19 +1,19 @@
-"""The Transformer of "Attention Is All You Need": a package for each subject, with its sections of the paper.
+"""The Transformer of "Attention Is All You Need". Each package covers a subject and sections of the paper.
 
-    config/              the configuration, checked
-    data/         §5.1   download, unpack, tokenise, learn subwords, encode; the demo's language
-    model/        §3     the Transformer, from the top down; its attention, its incremental decoder, its costs
+    config/              the configuration and its checks
+    data/         §5.1   download, unpacking, tokenisation, subwords, encoding; the demo's language
+    model/        §3     the Transformer, attention, the incremental decoder, computational cost
     training/     §5     loop and step, processes, batches, loss, optimizer, dev scores, log
-    translation/  §6.1   beam search, translator, its form for Marian
+    translation/  §6.1   beam search, translator, conversion to Marian
     parsing/      §6.3   trees, linearisation, parser, EVALB
-    evaluation/   §4, §6 BLEU, significance, what is measured on trained models
+    evaluation/   §4, §6 BLEU, significance, analyses of trained models
     report/              tables, figures, the page
-    pipeline/            what the workflow asks: which runs there are, and which files each job reads
+    pipeline/            the runs of the workflow, and the input files of each job
     storage/             files, JSON and YAML records, checksums, provenance
     commands/            the subcommands
 
-layout.py names all files; device.py is GPUs and memory, process.py signals.
-`python -m transformer` lists the commands. From Python, `load` opens a trained model.
+layout.py defines all file names, device.py handles GPUs and memory, process.py handles signals.
+`python -m transformer` lists the commands. In Python, `load` opens a trained model.
 """
 
 from typing import TYPE_CHECKING
@@ -25,11 +25,11 @@ __version__ = "0.9.0"
 
 
 def load(folder: str) -> "Translator":
-    """Open the folder of a trained run, or an export, to translate, to score translations and to see attention.
+    """Open a trained run's folder or an export to translate, to score translations and to read attention weights.
 
-    The model is on a GPU if there is one; TRANSFORMER_DEVICE=cpu does without.
+    The model uses a GPU if one is available; TRANSFORMER_DEVICE=cpu selects the CPU.
     Raises transformer.storage.files.InputError.
     """
-    from transformer.translation.translator import open_translator  # here, as torch takes seconds
+    from transformer.translation.translator import open_translator  # a late import, because torch takes seconds to load
 
     return open_translator(folder)

@@ -1,6 +1,6 @@
-"""The command line: one subcommand for each function that `COMMANDS` names, its options from the function's signature.
+"""The command line. Each function in `COMMANDS` is a subcommand. The function's signature defines the options.
 
-Modules are imported only when their subcommand runs: PyTorch alone takes seconds.
+A module is imported only when its subcommand runs, because PyTorch takes seconds to load.
 """
 
 import ast
@@ -19,7 +19,7 @@ from transformer.process import clean_exit
 from transformer.storage.files import InputError, out_of_memory, reason
 from transformer.storage.provenance import identity
 
-_MODULES = {  # the subcommands, each a function of its module
+_MODULES = {  # modules and their subcommands; each subcommand is a function
     "fetch": ("fetch",),
     "train": ("train",),
     "translate": ("translate",),
@@ -35,32 +35,32 @@ COMMANDS = {name: f"transformer.commands.{module}:{name}" for module, names in _
 
 
 def _collect_rarely() -> None:
-    """Let the garbage collector run less often, which saves each job almost a second of a processor."""
-    # PyTorch makes 170,000 objects that stay. The collector would visit them while they are made and at the end.
+    """Run the garbage collector less often. This saves almost one CPU second per job."""
+    # PyTorch creates 170,000 permanent objects. The collector would visit them during the imports and at exit.
     gc.set_threshold(20_000)
     atexit.register(gc.freeze)
 
 
 def main(argv: Iterable[str] | None = None) -> None:
-    """Run one subcommand; without one, list them. Exits with 2 on a bad command line, else with 1."""
+    """Run one subcommand, or list all subcommands. A bad command line exits with code 2, other errors with code 1."""
     _collect_rarely()
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("-h", "--help"):
         print("usage: python -m transformer COMMAND [--help] ...\n       python -m transformer --version\n")
         for name, place in sorted(COMMANDS.items()):
             module, function = place.split(":")
-            tree = ast.parse(find_spec(module).loader.get_source(module))  # the modules are not imported
+            tree = ast.parse(find_spec(module).loader.get_source(module))  # no import, for speed
             (node,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
             print(f"  {name:12} {ast.get_docstring(node).splitlines()[0]}")
         return
     logging.basicConfig(format="%(message)s")
-    logging.getLogger("transformer").setLevel(logging.INFO)  # libraries have much to say
+    logging.getLogger("transformer").setLevel(logging.INFO)  # other libraries log too much at this level
     with _one_line_errors(words[0]):
         _run(words)
 
 
 def _run(words: list[str]) -> None:
-    import cyclopts  # jobs of Snakemake's scripts do without it
+    import cyclopts  # a late import, because Snakemake's script jobs do not need cyclopts
 
     app = cyclopts.App(
         name="transformer",
@@ -69,7 +69,7 @@ def _run(words: list[str]) -> None:
         help_format="plaintext",
         config=_require_values,
         suppress_keyboard_interrupt=False,  # process.clean_exit handles it
-        # A list takes all words up to the next option; no boolean has a --no- form.
+        # A list option takes all words up to the next option. Boolean options have no --no- form.
         default_parameter=cyclopts.Parameter(consume_multiple=True, negative=""),
     )
     for name, place in COMMANDS.items():
@@ -98,28 +98,28 @@ def program() -> None:
 
 @contextmanager
 def _one_line_errors(name: str) -> Iterator[None]:
-    """End with one line where input is bad, a file cannot be read or written, memory is short or a package missing."""
+    """Exit with a one-line message on bad input, file errors, lack of memory or a missing optional package."""
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever read the output has left: no error
+        raise  # the reader closed the pipe, so there is no error to report
     except (InputError, OSError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not out_of_memory(error):
             raise
         sys.exit(f"transformer {name}: error: {reason(error)}")
     except ImportError as error:
-        package = error.name or getattr(error.__cause__, "name", None) or ""  # the command line's own error has a cause
+        package = error.name or getattr(error.__cause__, "name", None) or ""  # cyclopts's ImportError has a cause
         if not (extra := _extra(package)):
             raise
-        expected = f'expected the packages of the extra "{extra}" (pip install "CHECKOUT[{extra}]")'
-        sys.exit(f"transformer {name}: error: {expected}, found no {package}")
+        fix = f'install the extra "{extra}" with pip install "CHECKOUT[{extra}]"'
+        sys.exit(f"transformer {name}: error: the package {package} is missing; {fix}")
 
 
 def _extra(package: str) -> str:
-    """Return in which part of the installation a package is, "" if in none (pyproject.toml)."""
+    """Return the extra in pyproject.toml that contains a package, or "" if there is none."""
     try:
         parts = requires("transformer") or []
-    except PackageNotFoundError:  # it is not installed at all, and runs from its checkout
+    except PackageNotFoundError:  # the code runs from a checkout without installation
         return ""
     pattern = re.compile(rf'{re.escape(package)}==.*extra == "(\w+)"')
     return next((match[1] for line in parts if (match := pattern.match(line))), "")
@@ -127,16 +127,16 @@ def _extra(package: str) -> str:
 
 @contextmanager
 def job(name: str, log: str) -> Iterator[None]:
-    """Run the body of one of Snakemake's scripts. Messages and errors go to standard error and to the job's log.
+    """Run the body of a Snakemake script. Messages and errors go to standard error and to the job's log.
 
-    A signal, bad input and a full disk end it as they end a subcommand: with one line.
+    Like a subcommand, the script exits with one line after a signal, bad input or a full disk.
     """
     _collect_rarely()
     logging.basicConfig(format="%(message)s", force=True)
     logger = logging.getLogger("transformer")
     logger.setLevel(logging.INFO)
-    logging.raiseExceptions = False  # a full disk ends the job by its output, not by its log
-    # Without this, each worker process would run the script again.
+    logging.raiseExceptions = False  # on a full disk, writing the output must fail, not logging
+    # Without this line, each worker process would run the script a second time.
     vars(sys.modules["__main__"]).pop("__file__", None)
     try:
         with clean_exit(f"transformer {name}"), _one_line_errors(name):
@@ -144,7 +144,7 @@ def job(name: str, log: str) -> Iterator[None]:
             logging.getLogger().addHandler(file)
             yield
     except SystemExit as end:
-        if isinstance(end.code, str):  # else the line is printed
+        if isinstance(end.code, str):  # otherwise, the message is already printed
             logger.error(end.code)
         sys.exit(1 if isinstance(end.code, str) else end.code)
     except Exception:

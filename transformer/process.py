@@ -1,6 +1,6 @@
 """This process and the system: signals, standard streams, memory limits, file locks. Imports no PyTorch.
 
-Other systems than Unix can import this module, as they can translate, too.
+Systems other than Unix can also import this module, because they can also translate.
 """
 
 import os
@@ -22,17 +22,17 @@ EXIT_INTERRUPTED = 75  # the system's EX_TEMPFAIL: the state is saved, and the s
 
 
 class Interrupted(Exception):
-    """The end of a training that was asked to stop; its state is saved."""
+    """The end of a training after a stop signal. Its state is saved."""
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use: on macOS, which has no such limit, all."""
+    """Return the number of processors that this process may use. On macOS, this is the number of all processors."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def _handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
-    """Handle these signals with `handler` in the block."""
+    """Handle these signals with `handler` inside the block."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
@@ -43,7 +43,7 @@ def _handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
 
 @contextmanager
 def blocked(number: int) -> Iterator[None]:
-    """Receive a signal after the block only. A process that starts in the block never receives it."""
+    """Delay a signal until the end of the block. A process that starts inside the block never receives it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
     try:
         yield
@@ -52,29 +52,29 @@ def blocked(number: int) -> Iterator[None]:
 
 
 class StopSignals(ExitStack):
-    """A context in which the signals in STOPPING end nothing. A loop reads the first one's name from `received`."""
+    """A context in which the signals in STOPPING end nothing. A loop reads the first signal's name from `received`."""
 
     received: str | None = None
 
     def __enter__(self) -> Self:
-        # An ignored signal stays ignored, for `nohup`.
+        # An ignored signal stays ignored, so that `nohup` works.
         watched = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]
         self.enter_context(_handled(watched, self._note))
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        # Later signals change nothing: Ctrl-C reaches a job twice, from the terminal and from Snakemake.
+        # Later signals change nothing, because a job gets Ctrl-C twice: from the terminal and from Snakemake.
         self.received = self.received or signal.Signals(number).name
 
 
 @contextmanager
 def clean_exit(program: str) -> Iterator[None]:
-    """Run a program's main function, and end it with a shell's exit code and no traceback.
+    """Run a program's main function. It ends with a shell's exit code and without a traceback.
 
-    Ctrl-C exits with 130 and TERM with 143, after one line. A closed pipe (`| head`) exits silently with 141. Other
-    output that cannot be written is an error of one line.
+    Ctrl-C exits with 130 and TERM with 143, after one line. A closed pipe (`| head`) exits silently with 141. Any other
+    failure to write output is an error with one line.
     """
-    # Python replaces closed streams by None; the next file that is opened would get such a stream's number.
+    # Python replaces closed streams by None. Without these lines, the next opened file would get the stream's number.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
@@ -88,7 +88,7 @@ def clean_exit(program: str) -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        # The interpreter flushes standard output once more at its end, which must not fail.
+        # The interpreter flushes standard output again at its end. This flush must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) else f"{program}: error: {error}")
     except KeyboardInterrupt as interrupt:
@@ -98,19 +98,19 @@ def clean_exit(program: str) -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """Raise Python's KeyboardInterrupt, for TERM as well as for Ctrl-C."""
+    """Raise Python's KeyboardInterrupt for both TERM and Ctrl-C."""
     for each in _ENDING:
-        signal.signal(each, signal.SIG_IGN)  # Ctrl-C reaches a job twice, and must not interrupt the removal of files
+        signal.signal(each, signal.SIG_IGN)  # a job gets Ctrl-C twice; the second must not interrupt the clean-up
     raise KeyboardInterrupt(number)
 
 
 def at_once() -> AbstractContextManager[None]:
-    """Let Ctrl-C and TERM end the process at once, for a long native call that leaves nothing to clean up."""
+    """Let Ctrl-C and TERM end the process at once. This is for long native calls without clean-up."""
     return _handled([number for number in _ENDING if callable(signal.getsignal(number))], signal.SIG_DFL)
 
 
 def memory_limits() -> list[int]:
-    """Return the memory limits, in bytes, of this process's control group and its parents, such as a container's."""
+    """Return the memory limits in bytes of this process's control group and its parents (for example a container)."""
     own = Path("/proc/self/cgroup")
     groups = [line.split("::")[1] for line in own.read_text().splitlines() if "::" in line] if own.exists() else []
     folders = [folder for group in groups for folder in (Path(group), *Path(group).parents)]
@@ -120,7 +120,7 @@ def memory_limits() -> list[int]:
 
 
 def take_lock(file: IO) -> bool:
-    """Try to lock a file; return whether that worked. Raises InputError on a file system without locks."""
+    """Try to lock a file and return whether it succeeded. Raises InputError on a file system without locks."""
     import fcntl  # Unix only
 
     try:
@@ -128,5 +128,5 @@ def take_lock(file: IO) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        raise InputError(f"{file.name}: expected a file system that can lock files, found: {error.strerror}") from error
+        raise InputError(f"{file.name}: expected a file system with file locks, found: {error.strerror}") from error
     return True

@@ -182,8 +182,8 @@ def test_snakemake_killed(begin, project, weights):
     workflow.ends_well(weights(), starts=1)
     assert workflow.job() != job
     (job_log,) = project.glob(f"logs/slurm/*/*/{workflow.job()}.log")
-    assert f"is in use by job {job}, process" in job_log.read_text()
-    assert "trained before: " in job_log.read_text()
+    assert f"is locked by job {job}, process" in job_log.read_text()
+    assert "already trained: " in job_log.read_text()
 
 
 def test_everything_in_one_job(cluster, project, weights):

@@ -79,14 +79,14 @@ def test_a_folder_that_is_too_small_or_cannot_lock_files(tmp_path: Path, monkeyp
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    assert "expected a file system that can lock files" in doctor._check_folder(tmp_path).message
+    assert "expected a file system with file locks" in doctor._check_folder(tmp_path).message
 
 
 def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path, capsys):
     """One disk has to hold everything; a file with two names takes space once."""
     config = settings.read([], ["scale=paper"])
     cli.main(["plan", "--config", "scale=paper", "--gpu", "h200"])
-    (total,) = re.search(r"^disk, at most +([\d.]+) GB", capsys.readouterr().out, re.MULTILINE).groups()
+    (total,) = re.search(r"^disk, maximum +([\d.]+) GB", capsys.readouterr().out, re.MULTILINE).groups()
     whole = sum(doctor._needed_space(config).values())
     assert whole == pytest.approx(float(total) * 1e9, rel=0.05)
     for name in ("results/paper", "results/demo", "resources/corpora", "resources/downloads"):
@@ -164,4 +164,4 @@ def test_jobs_are_compared_with_what_sinfo_prints():
     changes = {"minutes": 3631, "GPUs": 9, "CPUs": 65, "MB": 16001, "partition": "fast"}
     faults = [cluster._check_job(job._replace(**{key: value}), ["train"], partitions) for key, value in changes.items()]
     assert levels([cluster._check_job(job, ["train"], partitions), *faults]) == ["ok", *["error"] * 5]
-    assert faults[1].message == "9 GPUs for a node, the limit is 8"
+    assert faults[1].message == "9 GPUs requested per node, the limit is 8"

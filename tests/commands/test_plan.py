@@ -79,8 +79,8 @@ def test_each_run_counts_once(capsys):
     options = ["--gpu", "h200", "--utilisation", "0.5", "--config", "scale=paper"]
     output = printed(capsys, *options)
     rows = dict(re.findall(r"^(\w+) +(\d+) .* GB$", output, re.MULTILINE))
-    assert rows == {"table2": "10", "table3": "22", "table5": "35", "why": "5", "all": "41"}
-    assert "\nHours of lstm are too low: steps of a sequence run one after the other.\n" in output
+    assert rows == {"table2": "10", "table3": "22", "table5": "35", "bleu_variants": "5", "all": "41"}
+    assert "\nHours of lstm are too low: an LSTM processes a sequence step by step.\n" in output
     Path("resources/wsj").mkdir(parents=True)
     output = printed(capsys, *options, "scales={paper: {seeds_of: {base: [1, 2]}}}", "--price", "2")
     assert re.search(r"^table4 +2 ", output, re.MULTILINE)
@@ -111,7 +111,7 @@ def test_a_machine_is_as_fast_as_it_was_measured(project):
     folder = project / "benchmarks/results"
     folder.mkdir(parents=True)
     write_benchmark(folder, "paper-base", "NVIDIA GH200 480GB", 0.9)  # another machine
-    assert "Nothing was measured on this GPU" in plan._gpu_speed("h200", None).source
+    assert "There is no benchmark of this GPU" in plan._gpu_speed("h200", None).source
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.1, "2026-12-01")  # older than the next
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.4)
     write_benchmark(folder, "paper-big", "NVIDIA H200", 0.6)
@@ -133,7 +133,7 @@ def test_a_step_of_this_machine_is_timed(monkeypatch):
     monkeypatch.setitem(benchmark.MOST_FLOPS, "cpu", 0.5e9)
     speed = plan._own_speed(one, two)
     assert (speed.flops_per_second, speed.layer_seconds) == pytest.approx((1e10, 0))
-    assert speed.source.endswith("a step of base takes 0.05 s, for the 0.5 of its batch that was timed.")
+    assert speed.source.endswith("a step of base takes 0.05 s, timed with 0.5 of its batch.")
 
 
 def test_a_run_of_each_architecture_is_timed(monkeypatch):

@@ -66,7 +66,7 @@ def test_a_finished_run_is_published_again_without_training(trained, data, caplo
     for name in (*before, "vocabulary.model"):
         (trained / name).unlink()
     do_train(trained, data)
-    assert caplog.messages[0].startswith("trained before: ")
+    assert caplog.messages[0].startswith("already trained: ")
     assert states == {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
     assert before == {name: entries(trained / name) for name in before}
     assert weights == (trained / "checkpoints/00000295.safetensors").read_bytes()
@@ -75,7 +75,7 @@ def test_a_finished_run_is_published_again_without_training(trained, data, caplo
 
 def test_a_vocabulary_that_is_larger_than_the_model_is_refused(data, tmp_path):
     small = make_run(tmp_path / "small", make_experiment(model={"embedding_rows": 20}))
-    problem = "expected 20 subwords at most, the model's rows, found 28"
+    problem = "expected up to 20 subwords (the model's rows), found 28"
     assert error("train", small, "--data", data, "--threads", 1) == f"{data}/vocabulary.model: {problem}"
     assert not Run(small).average.exists()
 

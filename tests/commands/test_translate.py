@@ -58,7 +58,7 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
         process.stdin.write(lines[0] + b"ab " * 2000)  # without a line feed
         process.stdin.close()
         assert process.stdout.read() == answers[0]
-        assert b"standard input: line 6: 2001 subwords, at most" in process.stderr.read()
+        assert b"standard input: line 6: expected up to 1019 subwords" in process.stderr.read()
     assert process.returncode == 1
     assert b"".join(answers) == (tmp_path / "out").read_bytes()
 
@@ -90,7 +90,7 @@ def test_options_of_other_toolkits(run, tmp_path):
     assert answers == [
         {"source": line, "translations": best.ranked()} for line, best in zip(lines, expected, strict=True)
     ]
-    assert error(*words, "--n-best", 3) == "n_best: expected 1 to the beam's 2, found 3"
+    assert error(*words, "--n-best", 3) == "n_best: expected 1 to 2 (the beam size), found 3"
 
 
 def test_a_terminal_hears_once_what_the_model_was_trained_on(run, tmp_path, monkeypatch, caplog):

@@ -78,7 +78,7 @@ def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
         ),  # YAML 1.1's text
         ("model", 3, "model: expected a mapping, found 3"),
         ("model.norm", "pst", "model.norm: expected batch or post or pre, found 'pst'; did you mean 'post'?"),
-        ("training.steps", 4, "training.steps: expected at least 5, for 3 checkpoints, found 4"),
+        ("training.steps", 4, "training.steps: expected at least 5 for 3 checkpoints, found 4"),
         ("preparation.whole_words", True, "preparation: unknown key 'whole_words'; did you mean 'tokenizer'?"),
     ],
 )

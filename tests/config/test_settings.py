@@ -95,7 +95,7 @@ PARSER = {"training": "x", "label": "x", "train": ["grammar-train"], "dev": "gra
 PARSER |= {"vocabulary": 9, "symbols": 9}
 MADE = {"text": ["grammar-text"], "parser": "alone", "sentences": 9, "keep": 1, "repeat": 1}  # silver trees
 SHARED = {"files": {"en": {"path": "./train.en"}, "cs": {"path": "dev.cs"}}}
-LEARNED = "expected a corpus that is not learned from, found"
+LEARNED = "expected a corpus outside the training data, found"
 
 # What is changed, and the line: the place, what is wrong there, what was found. ... stands for names of config.yaml.
 VALUES = [
@@ -109,8 +109,8 @@ VALUES = [
     ({"scales/record": {}}, "scales: expected a name of ..., but not record, found 'record'"),  # is kept in git
     ({"decoding/extra_length": 1024}, "decoding.extra_length: expected a whole number from 0 to 1,023, found 1024"),
     ({f"{FIGURE}/text": "a " * 201}, f"{FIGURE}.text: expected text of up to 400 characters, found ..."),
-    ({f"{FIGURE}/from": "quee"}, f"{FIGURE}: expected 'quee' once in the text, found it 0 times"),
-    ({f"{FIGURE}/text": "It makes it makes."}, f"{FIGURE}: expected 'makes' once in the text, found it 2 times"),
+    ({f"{FIGURE}/from": "quee"}, f"{FIGURE}: expected 'quee' once in the text, found 0 occurrences"),
+    ({f"{FIGURE}/text": "It makes it makes."}, f"{FIGURE}: expected 'makes' once in the text, found 2 occurrences"),
     (
         {"corpora/mine": {"files": {False: {"path": "a"}, "en": {"path": "b"}}}},
         "corpora.mine.files: ... found False: ...",
@@ -130,14 +130,14 @@ NAMES = [
         f"{BOTH}.silver.text: ... no 'en', only trees",
     ),
     ({f"{BOTH}/silver": MADE | {"parser": "both"}}, f"{BOTH}.silver.parser: expected one of ... (alone), found 'both'"),
-    ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: 'en-cs' is a task of scale mine already"),
-    ({"ablations/big": {"N": 2}}, "ablations: expected a name that no other row has, found 'big'"),
+    ({f"{DEMO}/parsing/tasks/en-cs": PARSER}, "scales.demo.parsing.tasks: ... found 'en-cs', a task of scale mine"),
+    ({"ablations/big": {"N": 2}}, "ablations: expected a unique name, found 'big', which another row has already"),
     ({"ablations/untied/positions": "words"}, "scales.demo: en-de: untied: tied: expected true ..., found false"),
     (
         {"ablations/wide-2N": {"N": 12}, f"{DEMO}/experiments/wide-2N": {"N": 6}},
-        "scales.demo: wide-2N: N: expected 4, twice base's, found 6",
+        "scales.demo: wide-2N: N: expected 4, twice the N of base, found 6",
     ),
-    ({f"{EN_CS}/target": "en"}, f"{EN_CS}.target: expected another language than the source's, found 'en'"),
+    ({f"{EN_CS}/target": "en"}, f"{EN_CS}.target: expected a language other than the source language, found 'en'"),
     ({f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}}, f"{BOTH}.out_of_domain: {LEARNED} 'grammar-test'"),
     # Sentences that are learned from, by another name.
     ({"corpora/grammar-dev/grammar/skip": 19999}, f"{EN_DE}.dev: {LEARNED} 'grammar-dev', which ... 'grammar-train'"),
@@ -148,9 +148,9 @@ NAMES = [
         f"scales.multi30k.tasks.en-de.dev: {LEARNED} 'multi30k-val', which shares ... 'multi30k-train'",
     ),
     ({f"{DEMO}/rows": ["base", "bog"]}, f"{DEMO}.rows: expected ..., found 'bog'; did you mean 'big'?"),
-    ({"experiments/big": MISSING}, "experiments: expected 'big', which a table compares, found none"),
+    ({"experiments/big": MISSING}, "experiments: missing row 'big', which a table needs"),
     ({f"{BOTH}/silver/path": "trees.test"}, f"{BOTH}.test: expected ..., found 'ptb-test', which ... 'trees.test'"),
-    ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected base among them, with which the others are compared"),
+    ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected a list with 'base', because other rows are compared with it"),
     ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8; ... `rows`"),
 ]
 
@@ -292,7 +292,7 @@ def test_snakemake_and_plan_print_the_same_line(tmp_path):
     project = copy_project(tmp_path)
     own_corpus(project)
     (project / "wrong.yaml").write_text("scales: {mine: {tasks: {en-cs: {dev: mine-train}}}}\n")
-    line = "scales.mine.tasks.en-cs.dev: expected a corpus that is not learned from, found 'mine-train'"
+    line = "scales.mine.tasks.en-cs.dev: expected a corpus outside the training data, found 'mine-train'"
     line = f"wrong.yaml, line 1: {line}"
     files = ["--configfile", "own.yaml", "wrong.yaml"]
     snakemake = run(project, "snakemake", "-n", "--cores", "1", *files)

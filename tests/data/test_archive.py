@@ -83,8 +83,8 @@ def test_plain_files_and_archives_by_any_name(unpacked, ending, pack):
 
 
 ENCRYPTED = zipped(("m", b"a\n")).replace(b"PK\1\2\x14\3\x14\0\0", b"PK\1\2\x14\3\x14\0\1")  # the bit that says so
-DAMAGED = "FILE: damaged or cut short: "
-NONE = "FILE: expected a member m, found none; the nearest are "
+DAMAGED = "FILE: damaged or truncated: "
+NONE = "FILE: expected a member m, found none; the most similar are "
 PAGE = b"<html>Not found</html>" * 99
 REFUSED = {  # a name, a content, options, and the message
     "html instead of a .gz": ("a.gz", PAGE, {}, DAMAGED),
@@ -94,11 +94,11 @@ REFUSED = {  # a name, a content, options, and the message
     "encrypted": ("a.zip", ENCRYPTED, MEMBER, "FILE: cannot be read: File <ZipInfo filename='m'"),
     "a link": ("a.tgz", tgz(("m", LINK), ("other", b"a\n")), MEMBER, f"{NONE}other"),
     "not UTF-8": ("a.tgz", tgz(("m", b"a\nb\nc\xe9\n")), MEMBER, "FILE: m, line 3: expected UTF-8, found an invalid"),
-    "an endless line": ("a.gz", gzip.compress(bytes(1 << 26)), {}, f"FILE, line 1: expected at most {LONGEST_LINE:,}"),
+    "an endless line": ("a.gz", gzip.compress(bytes(1 << 26)), {}, f"FILE, line 1: expected up to {LONGEST_LINE:,}"),
     "nothing": ("a.txt", b"", {}, "FILE: expected some lines, found 0"),
     "too few lines": ("a.txt", b"a\nb\nc\n", {"lines": 4}, "FILE: expected 4 lines, found 3"),
     "too many lines": ("a.txt", b"a\nb\nc\n", {"lines": 2}, "FILE: expected 2 lines, found more"),
-    "a member of a .gz": ("a.gz", b"", MEMBER, "FILE: expected a member's name with an archive (.tar"),
+    "a member of a .gz": ("a.gz", b"", MEMBER, "FILE: expected a member's name for an archive (.tar"),
     "no file": ("a.gz", None, {}, "FILE: cannot be read: No such file"),
     "no segments": ("a.sgm", b"x\n", {"format": "sgm"}, "FILE: expected some lines, found 0"),
 }
@@ -137,5 +137,5 @@ def test_segments():
 
 
 def test_a_segment_that_does_not_end_is_an_error():
-    with pytest.raises(InputError, match=r"a\.sgm, line 2: expected every <seg>"):
+    with pytest.raises(InputError, match=r"a\.sgm, line 2: expected </seg> on"):
         list(_find_segments(["<seg id=1>a</seg>", "<seg id=2>a <seg id=3>b</seg>"], "a.sgm"))

@@ -39,7 +39,7 @@ def read(path):
 
 def test_a_pipe_that_would_be_empty_the_second_time_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe: expected a file, as it is read twice"):
+    with pytest.raises(InputError, match="pipe: expected a regular file, because it is read twice"):
         list(evenly([tmp_path / "pipe"], 5))
 
 

@@ -40,7 +40,7 @@ def test_a_language_has_one_code(code, language):
 
 def test_a_code_without_rules_is_named():
     assert no_rules("pt_BR") is None
-    assert no_rules("xx-YY").startswith("xx-YY: Moses has no rules of a language 'xx'")
+    assert no_rules("xx-YY").startswith("xx-YY: Moses has no rules for language 'xx'")
 
 
 def test_the_key_decides_for_all_languages_or_each_has_its_own_tokeniser():
@@ -154,12 +154,12 @@ def test_preparation_says_what_is_lost(tmp_path, caplog):
         data = Data(tmp_path / "data")
         tokenize_split(data, split, [corpus], *how[split], 1, clean=split == "train")
     line, *others, last = caplog.messages
-    assert line.endswith("; left out: 1 with a blank side, 0 too long (max_words), 1 too unequal (max_ratio)")
+    assert line.endswith("; dropped: 1 with a blank side, 0 too long (max_words), 1 too unequal (max_ratio)")
     assert [each[:14] for each in others] == ["! ja-mecab is "]
     counts = json.loads(data.counts("train").read_text())
     assert counts.pop("files").keys() == {"train.source.tok", "train.target.tok"}
     assert counts == {"read": 3, "kept": 1, "blank": 1, "long": 0, "unequal": 1}
-    assert re.search(r"; 1 of 1 lines of dev.z are lost in tokenising: sacreBLEU is \d+\.\d at most$", last)
+    assert re.search(r"; tokenisation changes 1 of 1 lines of dev.z: the maximum sacreBLEU is \d+\.\d$", last)
 
 
 HYPOTHESES = ["我弟弟昨天在商店买了一辆红色的新自行车，他很高兴。", "孩子们在花园里玩，母亲坐在树下看书。"]
@@ -220,4 +220,4 @@ def test_long_lines_and_a_reserved_character_are_learned_from(tmp_path, caplog):
     assert Subwords(tmp_path / "model").decode(Subwords(tmp_path / "model").encode(["x y z"])) == ["x y z"]
     learn([write_text(tmp_path / "text", ["ab \u2585 x", "cd"])], 12, 100, tmp_path / "model")
     assert Subwords(tmp_path / "model").decode(Subwords(tmp_path / "model").encode(["x"])) == ["x"]
-    assert [record.getMessage()[:26] for record in caplog.records] == ["1 lines have U+2585, which"]
+    assert [record.getMessage()[:29] for record in caplog.records] == ["1 lines contain U+2585, which"]

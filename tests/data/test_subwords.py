@@ -78,7 +78,7 @@ def test_another_process_learns_the_same_bytes(text, tmp_path):
 def test_an_impossible_size_is_refused_with_the_limit(text, tmp_path, size, problem):
     with pytest.raises(InputError) as refused:
         learn([text], size, 1000, tmp_path / "model")
-    limit = re.fullmatch(rf"{text}: no vocabulary of {size}: {problem}", str(refused.value))[1]
+    limit = re.fullmatch(rf"{text}: cannot learn {size} subwords: {problem}", str(refused.value))[1]
     assert list(tmp_path.iterdir()) == []
     learn([text], int(limit), 1000, tmp_path / "model")
     assert len(Subwords(tmp_path / "model")) == int(limit)

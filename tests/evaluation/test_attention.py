@@ -61,7 +61,7 @@ def test_weights_times_values_are_the_layers_output(changes):
 
 
 def test_too_long_a_sentence_is_refused():
-    with pytest.raises(InputError, match=f"{POSITIONS} tokens at most, found a sentence of {POSITIONS + 1}"):
+    with pytest.raises(InputError, match=f"up to {POSITIONS} tokens, found a sentence with {POSITIONS + 1}"):
         attention_weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
 
 
@@ -120,6 +120,6 @@ def test_a_sentence_of_ones_own_is_drawn_beside_its_data(run, tmp_path):
         np.testing.assert_allclose(axes.images[0].get_array(), pair[kind][0][1])
         assert len(axes.get_yticklabels()) == len(pair["source" if kind == "encoder" else "target"])
     assert error(*words, "--layer", 3) == "layer: expected 1 to 2, found 3"
-    assert error(*words, "--text", "x") == "expected a sentence or --text, and not both"
-    assert error(*words, "--count", 2) == "--count: goes with --text alone"
-    assert error(*command(run, "x", "--head", 2)) == "--head: goes with a sentence, not with --text"
+    assert error(*words, "--text", "x") == "expected either a sentence or --text FILE, found both"
+    assert error(*words, "--count", 2) == "--count: this option requires --text FILE"
+    assert error(*command(run, "x", "--head", 2)) == "--head: this option requires a sentence, not --text"

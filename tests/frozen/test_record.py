@@ -20,7 +20,6 @@ from support.project import ROOT, copy_project, rules_of, snakemake, transformer
 
 from transformer.commands.results import OF_SCALE
 from transformer.config.settings import read
-from transformer.evaluation.significance import LEVEL
 from transformer.pipeline.scale import Pipeline
 from transformer.storage.files import sha256
 
@@ -110,19 +109,11 @@ def test_a_model_of_each_task_is_shipped():
     assert [run.parts[-3:-1] for run in SHIPPED] == [("en-de", "base"), ("en-fr", "base")]
 
 
-def verdict(row: dict[str, str], prefix: str) -> str:
-    """Return the verdict on a row of table3.csv, on the dev set or with the prefix `test_` on the test set."""
-    difference, p = float(row[f"{prefix}difference"]), float(row[f"{prefix}p"])
-    if p < LEVEL:
-        return "replicated" if difference * float(row["paper_difference"]) > 0 else "reversed"
-    return "not replicated" if row[f"{prefix}here"].startswith("not ") else "inconclusive"
-
-
 def test_readmes_count_the_verdicts_of_table_3():
     """The record's README names the rows; the project's README has the numbers only."""
     text = (ROOT / RECORD / "tables/table3.csv").read_text(encoding="utf-8")
     rows = [row for row in csv.DictReader(io.StringIO(text)) if float(row["paper_difference"])]
-    verdicts = {row["experiment"]: [verdict(row, prefix) for prefix in ("", "test_")] for row in rows}
+    verdicts = {row["experiment"]: [row[f"{prefix}verdict"] for prefix in ("", "test_")] for row in rows}
     for folder, named in ((ROOT / RECORD, True), (ROOT, False)):
         text = (folder / "README.md").read_text(encoding="utf-8")
         for kind in ("replicated", "not replicated", "reversed"):

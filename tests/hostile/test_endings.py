@@ -52,7 +52,7 @@ def test_the_longest_lines_are_normalised(language: str, start: str, mark: str, 
 def test_ter_is_left_out_where_it_would_take_minutes(tmp_path: Path, capsys, line: str, language: str, left_out: bool):
     text, output = write_text(tmp_path / "text", [line, "ein Wort"]), tmp_path / "json"
     do("score", "--hyp", text, "--ref", text, "--lang", language, "--json", output)
-    assert ("! TER is left out: expected at most 300 words" in capsys.readouterr().out) == left_out
+    assert ("! TER is left out: expected lines of up to 300 words" in capsys.readouterr().out) == left_out
     assert ("ter" not in json.loads(output.read_text())["scores"]) == left_out
 
 
@@ -114,7 +114,7 @@ LAUNCH = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127
     ("changes", "problem"),
     [
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE: expected a number from 1 .*, found two"),
-        ({"RANK": None}, "RANK: expected a number from 0 to 1, .*, found nothing"),
+        ({"RANK": None}, "RANK: expected a number from 0 to 1 .*, found nothing"),
         ({"MASTER_ADDR": "a..b"}, r"MASTER_ADDR: expected rank 0's machine, found a\.\.b: "),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_wrong_launch_is_one_line(monkeypatch, on_the_processor, changes: dict
 
 
 def test_more_threads_than_any_machine_serves_are_refused():
-    with pytest.raises(InputError, match=r"^--threads: expected up to .*, 16 for each processor, found 1000000$"):
+    with pytest.raises(InputError, match=r"^--threads: expected up to .* \(16 per processor\), found 1000000$"):
         use_threads(10**6)
 
 

@@ -130,7 +130,7 @@ def test_gum(tmp_path, output, caplog, split, words):
 
 
 WRONG_GUM = {  # members of the archive that differ or are not there (None), and the error for its dev
-    "documents": ({"const/GUM_bio_a.ptb": None}, "expected trees of every document of dev, found none of GUM_bio_a"),
+    "documents": ({"const/GUM_bio_a.ptb": None}, "expected trees for each document of dev, found none for GUM_bio_a"),
     "split": ({"splits.md": SPLITS.replace("dev", "d")}, "expected a split dev in GUM's splits.md, found d, test2, tr"),
     "splits": ({"splits.md": None, "docs/splits.md": SPLITS}, "expected a split dev in GUM's splits.md, found none"),
     "tree": ({"const/GUM_bio_a.ptb": "(ROOT\n  (NP (NN a))))\n"}, "const/GUM_bio_a.ptb, line 2: expected (label"),
@@ -224,7 +224,7 @@ def test_phrases_are_examples_too(tmp_path, most, expected):
     ("lines", "expected"),
     [
         ([], ": expected trees, found none"),
-        ([RAW[0], "( (S (NP (-NONE- *))))"], ", line 2: expected a tree with words, found traces alone"),
+        ([RAW[0], "( (S (NP (-NONE- *))))"], ", line 2: expected a tree with words, found only traces"),
         ([RAW[0], ""], ", line 2: expected one tree, found 0"),
     ],
 )
@@ -272,6 +272,6 @@ def test_silver_names_the_line_that_is_no_tree(silver):
 
 
 def test_silver_of_repaired_trees_alone_is_refused(silver, tmp_path):
-    with pytest.raises(InputError, match=r"parsed\.trees: none of 3 is a tree "):
+    with pytest.raises(InputError, match=r"parsed\.trees: expected trees .* without repair, found none in 3 lines"):
         silver([-1.0, -2.0, -3.0], 0.5, repaired=[1, 2, 3])
     assert not (tmp_path / "silver.trees").exists()

@@ -118,7 +118,7 @@ def test_what_will_be_translated_is_measured_before_training():
 def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
     paper = Pipeline(settings.read([], ["scale=paper"]))
     assert "table4" not in made(paper, TABLES)
-    assert obstacles(paper)[TABLES["table4"].title] == "this scale has no treebank, or it is not on this machine"
+    assert obstacles(paper)[TABLES["table4"].title] == "this scale or this machine has no treebank"
     demo = Pipeline(settings.read([], []))
     assert (made(demo, TABLES), made(demo, FIGURES)) == (list(TABLES), list(FIGURES))
 
@@ -158,8 +158,8 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     german = ["base/1", "base/2", "base/3", "big/1", "lstm/1", "conv/1"]
     french = ["base/1", "big/1", "lstm/1", "conv/1"]
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
-    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
-    assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model of another architecture is trained"
+    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model is not trained"
+    assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model with a different architecture is trained"
 
 
 def test_the_architecture_of_a_row_of_table_2_is_not_its_name():
@@ -176,15 +176,15 @@ def test_what_only_a_transformer_has_is_left_out_where_base_is_none():
     less = Pipeline(settings.read([], [f"scales={{demo: {{{demo}}}}}"]))
     shown = {"figure1", "figure2", "figure3", "figure4", "figure5", "positions", "head_importance"}
     assert set(FIGURES) - set(made(less, FIGURES)) == shown
-    assert obstacles(less)["Attention viewer"] == "it shows a Transformer, and the base model is 'lstm'"
+    assert obstacles(less)["Attention viewer"] == "expected a Transformer as base model, found 'lstm'"
     assert TABLES["table5"].files(less)["heads"] == []
 
 
 @pytest.mark.parametrize(
     ("base", "figure", "why"),
     [
-        ({"positions": "none"}, "positions", "the base model has none"),
-        ({"attention": "additive"}, "figure2", "it shows dot products, and attention in the base model is additive"),
+        ({"positions": "none"}, "positions", "the base model has no positions"),
+        ({"attention": "additive"}, "figure2", "expected dot-product attention in the base model, found additive"),
     ],
 )
 def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why):

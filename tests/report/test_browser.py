@@ -191,7 +191,7 @@ def test_record_says_what_was_found_on_its_first_screen(browser, width: int):
     show(browser, (ROOT / "results/record/multi30k/report.html").as_uri(), width)
     scores, found = browser.find_elements(By.CSS_SELECTOR, ".found")
     assert scores.text.count("BLEU: ") == 2
-    assert "seen here on both dev and test: " in found.text
+    assert "replicated on both dev and test: " in found.text
     assert found.rect["y"] + found.rect["height"] <= 800
     assert width < 1280 or browser.execute_script("return document.scrollingElement.scrollHeight") <= 20 * 800
 

@@ -80,7 +80,7 @@ def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
     trial = copy(trial)
     trial.experiment = structs.replace(trial.experiment, label="<script>alert(1)</script>")
     text = trial.page()
-    assert "Data: &lt;script&gt;alert(1)&lt;/script&gt;." in text
+    assert "Test set of this scale: &lt;script&gt;alert(1)&lt;/script&gt;." in text
     page = lxml.html.fromstring(text)
     assert "With en-de/base/1 of scale toy." in " ".join(page.text_content().split())
     assert [page.get_element_by_id(name).get("lang") for name in ("text", "translation")] == ["en", "de"]

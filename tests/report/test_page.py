@@ -60,11 +60,12 @@ def test_what_is_not_there_is_named(text: str):
         "Runs": "no file en-de/base/2/run.json",
     }
     assert "On this page are 1 table and 2 figures, from 2 trainings at scale <strong>test</strong>." in text
+    assert "A grammar made up" not in text
 
 
 def test_page_of_nothing_says_so(tmp_path: Path):
     files, params = page.write_inputs(tmp_path)
-    params |= {"data_of_paper": True, "missing": {"Attention viewer": "none"}}
+    params |= {"data_of_paper": True, "made_up": True, "missing": {"Attention viewer": "none"}}
     build_page({key: [] for key in files}, params, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert gaps(text) == {
@@ -74,6 +75,7 @@ def test_page_of_nothing_says_so(tmp_path: Path):
         "Sample translations of en-de/base/1": ANY,
     }
     assert "The data are the paper's." in text
+    assert "A grammar made up the text of this scale." in text
     assert "<table" not in text
 
 

@@ -134,10 +134,10 @@ def test_a_finished_run_stays_though_its_data_are_damaged(place, caplog):
     before = read_trained(Run(RUN).record)
     cut(place / DATA / "dev.source.ids")
     do(*COMMANDS["train"])
-    assert f"{DATA}/dev.source.ids: damaged, or not the file that {DATA}/data.json is about" in caplog.text
+    assert f"{DATA}/dev.source.ids: damaged, or replaced after {DATA}/data.json was written" in caplog.text
     assert read_trained(Run(RUN).record) == before
     flip(place / DATA / "vocabulary.model")
-    with pytest.raises(SystemExit, match=f"{DATA}/vocabulary.model: damaged, or not"):
+    with pytest.raises(SystemExit, match=f"{DATA}/vocabulary.model: damaged, or replaced after"):
         do(*COMMANDS["train"])
 
 
@@ -149,7 +149,7 @@ def sampled(place: Path):
 def test_the_page_shows_what_was_scored(place, name):
     sampled(place)
     flip(place / name)
-    with pytest.raises(InputError, match=f"^{name}: damaged, or not the file that {RUN}/test.json is about"):
+    with pytest.raises(InputError, match=f"^{name}: damaged, or replaced after {RUN}/test.json was written"):
         sampled(place)
 
 
@@ -206,7 +206,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 VALUES: list[tuple[str, list, Any, str]] = [
     (f"{RUN}/test.json", ["scores", "sacrebleu"], "high", "scores.sacrebleu: expected object, found 'high'"),
     (f"{RUN}/test.json", ["draws", 3], float("nan"), "cannot be read as JSON"),
-    ("parses.json", ["scores"], [0.5], "scores: expected 2, the lines of trees, found 1"),
+    ("parses.json", ["scores"], [0.5], "scores: expected 2 (the lines of trees), found 1"),
     ("parses.json", ["repaired"], {"3": "x"}, "repaired: expected lines from 1 to 2, found '3'"),
     ("table1.json", ["grid", "rows", 0, "BLEU"], 3, "grid.rows.0.BLEU: expected text or a mapping, found 3"),
 ]
@@ -255,6 +255,6 @@ def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
     log.write_bytes(b"".join([good[0], bad[0], *good[1:], *bad[1:]]))
     do(*COMMANDS["train"])
     assert (place / RUN / "metrics.jsonl").read_bytes().splitlines(keepends=True) == good
-    dropped = [line for line in caplog.messages if line.startswith("dropped a damaged line")]
+    dropped = [line for line in caplog.messages if line.startswith("deleted a damaged line")]
     numbers = [2, *range(len(good) + 2, len(good) + 5)]
     assert [int(re.search(r"metrics.jsonl, line (\d+)", line)[1]) for line in dropped] == numbers

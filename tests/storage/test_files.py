@@ -146,7 +146,7 @@ def test_a_line_that_is_too_long_is_named(write):
     most = "a" * LONGEST_LINE
     assert list(read_lines(write(f"{most}\nb\n{most}"))) == [most, "b", most]
     path = write(f"one\n{most}a\nthree\nfour\n")
-    with pytest.raises(InputError, match=rf"{path}, line 2: expected at most {LONGEST_LINE:,} bytes, found more"):
+    with pytest.raises(InputError, match=rf"{path}, line 2: expected up to {LONGEST_LINE:,} bytes, found more"):
         list(read_lines(path))
 
 

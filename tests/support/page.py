@@ -99,6 +99,7 @@ def write_inputs(folder: Path) -> tuple[dict, dict]:
         label="made-up",
         scale="test",
         data_of_paper=False,
+        made_up=False,
         runs=[*files["runs"], str(folder / "runs/en-de/base/2/run.json")],
         scores=files["scores"],
         translations=[[str(base / "test.hyp"), str(folder / "source"), str(folder / "reference")]],

@@ -118,7 +118,7 @@ def test_a_whole_run_goes_on_from_another(tmp_path):
     with pytest.raises(SystemExit, match=r"initial_weights: .*: expected the vocabulary .*, found "):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
     Run(first).vocabulary.unlink()
-    with pytest.raises(SystemExit, match=r"initial_weights: .*: expected its vocabulary\.model beside it, found none"):
+    with pytest.raises(SystemExit, match=r"initial_weights: .* vocabulary\.model in the same folder, found none"):
         cli.main(["train", str(second), "--data", str(data), "--threads", "1"])
 
 
@@ -145,6 +145,19 @@ def test_training_longer_continues_and_equals_a_whole_training(tmp_path, shorter
         assert path.read_bytes() == (part.folder / path.name).read_bytes()
     starts = [json.loads(run.record.read_text())["starts"] for run in (whole, part)]
     assert [len(each) for each in starts] == [1, 1 + continues]
+
+
+def test_a_damaged_shorter_training_is_not_continued(tmp_path, caplog):
+    """Its older state is whole, but the first file that is copied, a checkpoint, is not."""
+    data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
+    whole, part = (Run(tmp_path / name) for name in ("whole", "part"))
+    for run, steps in ((part, 8), (part, 10), (whole, 10)):
+        make_run(run.folder, make_experiment(steps=steps))
+        cli.main(["train", str(run.folder), "--data", str(data), "--threads", "1"])
+        for path in part.state.glob("*/checkpoints/*.safetensors"):
+            path.write_bytes(path.read_bytes()[:-1])
+    assert "cannot continue the training in " in caplog.text
+    assert whole.average.read_bytes() == part.average.read_bytes()
 
 
 def end_early(out: Path) -> None:

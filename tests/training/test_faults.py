@@ -140,7 +140,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     training.wait(LONG)
     assert time.time() - float(re.search(r"fault at (.*)", training.err)[1]) < SOON
     assert training.returncode not in (0, EXIT_INTERRUPTED)
-    where = r"step 26 \(epoch 0, batch 25: \d+ source \+ \d+ target tokens in \d+ pairs, the longest of them pair \d+\)"
+    where = r"step 26 \(epoch 0, batch 25: \d+ source \+ \d+ target tokens in \d+ pairs; the longest is pair \d+\)"
     last = re.escape(f"{run}/state/") + r"\w+/state/00000020.safetensors"
     if error:
         assert re.search(rf"transformer train: error: {where}: {error}.*; last state: {last}", training.err)
@@ -185,9 +185,9 @@ def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
     second, third = Training(run, data), Training(run, data)
     for waiting in (second, third):
         waiting.wait_for(lambda waiting=waiting: "\n" in waiting.err)
-        assert waiting.err.startswith(f"waiting: {run}/state is in use by process {first.pid} on ")
+        assert waiting.err.startswith(f"waiting: {run}/state is locked by process {first.pid} on ")
     third.terminate()
     assert third.wait(SOON) == EXIT_INTERRUPTED
     assert first.wait(LONG) == second.wait(LONG) == 0
-    assert "trained before" in second.err
+    assert "already trained" in second.err
     assert len(json.loads((run / "run.json").read_text())["starts"]) == 1

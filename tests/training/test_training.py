@@ -85,7 +85,7 @@ def other_version(path):
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "truncated"),
         (lambda path: path.write_bytes(path.read_bytes()[:-9999] + bytes(9999)), "damaged"),
         (other_experiment, "state of another experiment: a"),
-        (other_version, "not a state, or one of another version of this program"),
+        (other_version, "not a resume state of this version of the program"),
     ],
     ids=["truncated", "zeroed", "another experiment", "another version"],
 )
@@ -137,7 +137,7 @@ def test_a_loss_that_is_not_finite_stops(tmp_path, logging):
         train(run)
     tokens = f"{source} source + {target} target tokens in {len(batch)} pairs"
     assert str(stopped.value) == (
-        f"step 5 (epoch 0, batch 4: {tokens}, the longest of them pair {longest}): "
+        f"step 5 (epoch 0, batch 4: {tokens}; the longest is pair {longest}): "
         f"FloatingPointError: loss nan, gradient norm nan; last state: {tmp_path}/state/00000004.safetensors"
     )
     assert saved(tmp_path).keys() == before.keys()
@@ -239,7 +239,7 @@ def test_pairs_that_fit_no_batch_are_counted_in_training_and_named_in_dev(tmp_pa
     long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
     expected = (long.lengths > 60).any(axis=0).sum()
     start(tmp_path, make_experiment(), text=long)
-    assert f"left out {expected} of 53 training pairs: too long" in caplog.text
+    assert f"skipping {expected} of 53 training pairs: too long" in caplog.text
     with pytest.raises(InputError, match=r"^dev pair \d+: \[\d+, \d+\] tokens, too long for 1024 positions or a batch"):
         start(tmp_path, make_experiment(), dev=long)
 

@@ -90,8 +90,8 @@ def test_log_probabilities_are_the_models(opened, changes):
         (TABLE_2["lstm"], "a Transformer, found the architecture LSTM"),
         (TABLE_2["conv"], "a Transformer, found the architecture Conv"),
         ({"norm": "batch"}, "norm 'post', found 'batch'"),
-        ({"h": 3}, "d_model a multiple of h = 3, found 26"),
-        ({"d_v": 14}, "d_k and d_v of d_model / h = 13 at most, found 14"),
+        ({"h": 3}, "a multiple of h = 3 as d_model, found 26"),
+        ({"d_v": 14}, "d_k and d_v up to d_model / h = 13, found 14"),
     ],
     ids=str,
 )

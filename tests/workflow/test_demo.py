@@ -82,7 +82,7 @@ def test_table_5_tests_its_claims(demo):
     for name in ("no-residual", "no-warmup", "no-positions"):
         row = rows[f"`{name}` − `base`"]
         assert float(row["value"]) < -20
-        assert row["verdict"] == "seen here"
+        assert row["verdict"] == "replicated"
     masked = next(row for compared, row in rows.items() if "heads masked − all" in compared)
     assert 0 < float(masked["p"]) <= float(masked["p_holm"]) <= 1
     measured = ["5 checkpoints − the last", "beam 20", "3 × the longest", "4 heads masked − all, encoder"]

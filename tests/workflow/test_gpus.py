@@ -89,7 +89,7 @@ def test_gpus_of_another_job_have_other_locks(start):
         (2, "GPU-1f, MIG-2e,-1,3", (0, "GPU-1f,MIG-2e\n", "")),
         (4, "0,1,2", (1, "", "gpus: expected 4 GPUs, found 3: 0, 1, 2\n")),
         *(
-            (2, there, (0, f"{there}\n", "gpus: no GPU to use: on the processor\n"))
+            (2, there, (0, f"{there}\n", "gpus: no GPU found, using the processor\n"))
             for there in ("", "-1", "NoDevFiles")
         ),
     ],

@@ -26,8 +26,8 @@ def test_five_scripts_from_yaml_to_table_2(tmp_path):
             (project / f"logs/tokenize/scripts/en-{code}/{split}.log").read_text("utf-8")
             for split in ("train", "dev", "test")
         )
-        assert "kept 160 of 160 pairs; left out: 0 with a blank side, 0 too long (max_words), 0 too unequal" in train
-        lost = re.findall(r"(\d+) of 40 lines of .*? are lost in tokenising: sacreBLEU is (\S+) at most", dev + test)
+        assert "kept 160 of 160 pairs; dropped: 0 with a blank side, 0 too long (max_words), 0 too unequal" in train
+        lost = re.findall(r"changes (\d+) of 40 lines of .*?: the maximum sacreBLEU is (\d+\.\d)", dev + test)
         assert lost == 2 * [("0", "100.0")]
         score = json.loads((project / f"results/scripts/runs/en-{code}/base/1/test.json").read_text("utf-8"))
         tokenizer = {"zh_CN": "zh", "th": "char"}.get(code, "13a")

@@ -143,7 +143,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
             "corpora: {own-train: {files: {en: {path: nope.en}}}}",
             r"change.yaml, line 1: corpora.own-train.files.en.path",
         ),
-        ("scales: {small: {base: {initial_weights: nope.safetensors}}}", r"config.yaml: initial_weights"),
+        ("scales: {small: {base: {initial_weights: nope.safetensors}}}", r"config.yaml: en-de/base/1: initial_weights"),
     ],
 )
 def test_a_missing_file_of_the_users_ends_with_one_line_where_older_results_exist(project, change, line):
@@ -161,7 +161,7 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
     """`all` says so; whoever asks for Table 4 learns what is missing."""
     result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
     assert result.returncode == 0, result.stderr
-    assert "`all` leaves out table4: no folder resources/wsj with the Penn Treebank" in result.stderr
+    assert "`all` skips table4: no folder resources/wsj with the Penn Treebank" in result.stderr
     assert "results/paper/tables/table4" not in result.stdout
     result = snakemake(tmp_path, "--dry-run", "--config", "scale=paper", "--", "results/paper/tables/table4.md")
     assert "rule treebank" in result.stdout
@@ -177,7 +177,7 @@ def test_without_its_environment_the_workflow_says_so(tmp_path):
     for found in ("none", folder / "python"):
         ended = subprocess.run(command, cwd=project, env=env, text=True, capture_output=True)
         assert ended.returncode == 1
-        assert last_line(ended).startswith("Snakefile: expected `python` on PATH to be that of ")
+        assert last_line(ended).startswith("Snakefile: expected the `python` of ")
         assert f"found {found}: activate the environment" in last_line(ended)
         (folder / "python").write_text("#!/bin/bash\nexit 1\n")
         (folder / "python").chmod(0o755)

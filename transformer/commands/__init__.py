@@ -1,4 +1,4 @@
-"""The commands: what people, torchrun and the rules call, each a function whose signature is its command line."""
+"""The subcommands for people, torchrun and the rules. A function's signature defines its command line."""
 
 import os
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The commands `analyse` and `attend`: what Table 5 and Figures 3 to 5 measure on trained models."""
+"""The commands `analyse` and `attend`: measurements on trained models for Table 5 and Figures 3 to 5."""
 
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
@@ -14,14 +14,14 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import structured
 from transformer.storage.records import parse_json, read_summed, with_sum, write_json
 
-_MOST_TOKENS = 80  # tokens that a picture of attention can show
+_MOST_TOKENS = 80  # maximum number of tokens in a picture of attention
 
 
 _Figure = TypedDict("_Figure", {"text": str, "from": NotRequired[str], "to": NotRequired[list[str]]})
 
 
 def _options() -> type:
-    """Return a dataclass with the settings of all analyses, for the options of `analyse`: None where not given."""
+    """Return a dataclass with the settings of all analyses, as options of `analyse`. An omitted option is None."""
     users = {}
     for name, analysis in ANALYSES.items():
         for field in msgspec.structs.fields(analysis.Settings):
@@ -49,25 +49,25 @@ def analyse(
     threads: PositiveInt | None = None,
     settings: Annotated[_Settings, Parameter(name="*")] = _NO_SETTINGS,
 ) -> None:
-    r"""Analyse a trained run, for the claims of Table 5 that need no other training.
+    r"""Analyse a trained run for the claims of Table 5 that need no further training.
 
         python -m transformer analyse smoothing --run results/demo/runs/en-de/base/1 --beams 1 4 20 \
             --source resources/corpora/grammar-dev.en --target resources/corpora/grammar-dev.de --sentences 200 \
             --output smoothing.json
 
     Args:
-        name: the analysis
+        name: analysis to run
         run: folder of a trained run
-        source: the dev set, raw text
-        target: its references, line by line
-        output: the JSON to write
-        data: lengths, averaging with batch normalisation: folder of the encoded training text
-        threads: processor threads; all if not given
+        source: source side of the dev set, raw text
+        target: references, one for each line of the source
+        output: JSON file to write
+        data: folder of the encoded training text, for lengths and for averaging with batch normalisation
+        threads: number of CPU threads; default: all
     """
     analysis = ANALYSES[name]
     given = {option: value for option, value in asdict(settings).items() if value is not None}
     chosen = structured(given, analysis.Settings, name)
-    from transformer.device import use_threads  # here, as torch takes seconds
+    from transformer.device import use_threads  # a late import, because torch takes seconds to load
     from transformer.evaluation.evaluated_run import open_run
 
     require_separate({"--output": output}, {"--source": [source], "--target": [target]}, run)
@@ -93,40 +93,40 @@ def attend(
     figures: str | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
-    r"""Write the attention weights of all heads of a trained run in a sentence, as pictures and JSON, or in a text's.
+    r"""Write the attention weights of all heads of a trained run, for one sentence or for a text.
 
         python -m transformer attend "A king sees a dog." --run results/demo/runs/en-de/base/1
 
-    draws attention.svg, .png and .pdf: the encoder, the decoder, and between the two, where a translation's words stand
-    beside those of the sentence that they come from. The data are in attention.json.
+    This command writes attention.json, and draws attention.svg, .png and .pdf. The picture shows the self-attention of
+    the encoder and of the decoder, and the attention from the translation's words to the words of the sentence.
 
         python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \
             --count 6 --longest 24 --output attention.json
 
     Args:
-        sentence: your own
+        sentence: sentence to analyse
         run: folder of a trained run, or an export
-        target: its translation; the model's own if not given
-        layer: which one is drawn, from 1; five sixths of the way up if not given
-        head: which one is drawn, from 1; the mean of all if not given
-        text: without a sentence: sentences, one a line, and no picture
-        count: how many of them are chosen; the first alone if not given
-        longest: tokens that one of them has at most; as many as a picture can show if not given
-        output: the JSON to write; pictures have its name
-        weights: the average if not given
-        figures: JSON: by name of figure its text, and the words from and to
-        threads: processor threads; all if not given
+        target: translation of the sentence; default: the model's translation
+        layer: number of the layer to draw, from 1; default: five sixths of the way up
+        head: number of the head to draw, from 1; default: the mean of all heads
+        text: file with one sentence per line, instead of a sentence; no picture is drawn
+        count: number of sentences to choose from the text; default: 1
+        longest: maximum number of tokens in a chosen sentence; default: 80, the maximum for a picture
+        output: JSON file to write; pictures have the same name with another ending
+        weights: weights file; default: RUN/average.safetensors
+        figures: JSON object: for each figure its text, and the words from and to
+        threads: number of CPU threads; default: all
     """
     given = locals()
     if (sentence is None) == (text is None):
-        raise InputError("expected a sentence or --text, and not both")
+        raise InputError("expected either a sentence or --text FILE, found " + ("both" if text else "neither"))
     for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
         if given[name] is not None:
-            raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
+            raise InputError(f"--{name}: this option requires {'a sentence, not --text' if text else '--text FILE'}")
     if sentence is not None and not sentence.strip():
         raise InputError("expected a sentence, found a blank one")
     shown = parse_json(figures or "{}", dict[str, _Figure], "--figures")
-    from transformer.device import use_threads  # here, as torch takes seconds
+    from transformer.device import use_threads  # a late import, because torch takes seconds to load
     from transformer.evaluation.attention import weights_in, weights_in_text
     from transformer.translation.translator import open_translator
 

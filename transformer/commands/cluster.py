@@ -1,4 +1,4 @@
-"""What `doctor` checks on a Slurm cluster, and the findings of all its checks."""
+"""Checks of `doctor` on a Slurm cluster, and the type of all its findings."""
 
 import getpass
 import os
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from transformer.storage.files import InputError
 from transformer.storage.reading import read_yaml
 
-LEVELS = ("ok", "warning", "error")  # a run may be slow or fail after a warning; after an error it fails
+LEVELS = ("ok", "warning", "error")  # after a warning, a run may be slow or fail; after an error, it fails
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One of LEVELS, the subject of the check, its state, and how to fix it."""
+    """The result of one check: a level from LEVELS, the subject, its state, and a fix."""
 
     level: str
     subject: str
@@ -37,11 +37,11 @@ ok, error = partial(Finding, "ok"), partial(Finding, "error")
 
 
 class _Job(NamedTuple):
-    """The request of a rule's job; numbers are for each node, and 0 if they are not known."""
+    """The resources that a rule's job requests. Numbers are per node, and 0 if unknown."""
 
-    partition: str  # "" is the default one
+    partition: str  # "" is the default partition
     account: str
-    options: tuple[str, ...]  # further options of srun, which choose nodes
+    options: tuple[str, ...]  # further srun options that select nodes
     minutes: int
     GPUs: int
     CPUs: int
@@ -49,18 +49,18 @@ class _Job(NamedTuple):
 
 
 def read_profile(folder: Path) -> dict[str, _Job]:
-    """Read the jobs of the rules that a profile names, and of the others as "default"."""
-    path = folder / "profile.yaml"  # which Snakemake prefers
+    """Read the job of each rule in a profile. The job of all other rules is named "default"."""
+    path = folder / "profile.yaml"  # Snakemake reads this file first
     profile = read_yaml(path if path.exists() else folder / "config.yaml")
     if profile.get("executor") != "slurm":
-        raise InputError(f"{folder}: expected a profile with executor: slurm")
+        raise InputError(f"{folder}: expected a profile with executor: slurm, found {profile.get('executor')}")
     default, own, threads = (profile.get(key, {}) for key in ("default-resources", "set-resources", "set-threads"))
     rules = ["default", *dict.fromkeys([*own, *threads])]
     return {rule: _read_job({"cpus_per_task": threads.get(rule)} | default | own.get(rule, {})) for rule in rules}
 
 
 def _read_job(resources: dict[str, Any]) -> _Job:
-    """Return the job with a rule's resources; expressions among them count as not known."""
+    """Return the job with a rule's resources. A resource that is an expression counts as unknown."""
     nodes, gpu, cpus, memory = (
         int(resources[key]) if str(resources.get(key)).isdecimal() else 0
         for key in ("nodes", "gpu", "cpus_per_task", "mem_mb")
@@ -87,32 +87,32 @@ def _read_runtime(text: str) -> int:
 
 
 def _count_gpus(gres: str) -> int:
-    """Count the GPUs of generic resources, such as gpu:h200:8(S:0-1) or gpu:2."""
+    """Count the GPUs in Slurm's generic resources, such as gpu:h200:8(S:0-1) or gpu:2."""
     return sum(int(count or 1) for count in re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", gres))
 
 
 def _read_minutes(limit: str) -> float:
-    """Return the minutes of a limit as sinfo prints it: infinite, or [days-][hours:]minutes:seconds."""
+    """Convert a time limit of sinfo to minutes: infinite, or [days-][hours:]minutes:seconds."""
     numbers = [float(number) for number in re.split("[-:]", limit.replace("infinite", "inf:0"))]
     return sum(number * unit for number, unit in zip(reversed(numbers), (1 / 60, 1, 60, 24 * 60), strict=False))
 
 
 def check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) -> Iterator[Finding]:
-    """Check for what keeps jobs waiting for ever. Run a probe as well if `results` is given."""
+    """Check for faults that keep jobs pending forever. If `results` is given, run a short job as well."""
     if absent := [name for name in ("sinfo", "srun", "sacctmgr") if not shutil.which(name)]:
-        yield error("Slurm", f"no {', '.join(absent)} on PATH", "run on a login node; module load slurm")
+        yield error("Slurm", f"no {', '.join(absent)} on PATH", "run doctor on a login node, after `module load slurm`")
         return
     answer = _ask("sinfo", "--all", "--Node", "--noheader", "--format=%P|%l|%c|%m|%G")
     if answer.returncode:
-        fix = "wait, or tell who runs the cluster; SLURM_CONF if there are several clusters"
+        fix = "wait, or contact the cluster's administrators; set SLURM_CONF if there are several clusters"
         yield error("Slurm", f"the controller does not answer: {_complaint(answer)}", fix)
         return
     yield ok("Slurm", "the controller answers")
     own = _ask("sacctmgr", "-nPs", "list", "user", getpass.getuser(), "format=account").stdout.split()
     for account in sorted({job.account for job in jobs.values() if job.account}):
         if own and account.lower() not in own:
-            fix = f"slurm_account in the profile: one of {', '.join(sorted(set(own)))}"
-            yield error(f"account {account}", "not one of yours: Snakemake hangs without a word", fix)
+            fix = f"set slurm_account in the profile to one of {', '.join(sorted(set(own)))}"
+            yield error(f"account {account}", "not one of your accounts; Snakemake would hang without a message", fix)
     partitions = _read_partitions(answer.stdout)
     rules = {job: [rule for rule in jobs if jobs[rule] == job] for job in jobs.values()}
     findings = {job: _check_job(job, rules[job], partitions) for job in rules}
@@ -123,19 +123,19 @@ def check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) ->
 
 
 def _ask(*command: str) -> subprocess.CompletedProcess:
-    """Run a command of Slurm, outside of any job that doctor itself runs in."""
+    """Run a Slurm command without the SLURM_ variables of a job around doctor; keep SLURM_CONF."""
     env = {key: value for key, value in os.environ.items() if key == "SLURM_CONF" or not key.startswith("SLURM_")}
     return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=env)
 
 
 def _complaint(result: subprocess.CompletedProcess) -> str:
-    """Return the last line of a command's messages that says more than an exit code."""
+    """Return the last line of a command's stderr that contains more than an exit code."""
     lines = [line for line in result.stderr.splitlines() if line.strip() and "Exited with" not in line]
     return [f"exit code {result.returncode}", *lines][-1].strip()
 
 
 def _read_partitions(nodes: str) -> dict[str, dict[str, float]]:
-    """Return each partition's limits: minutes, and the most of one of its nodes; "" is the default partition."""
+    """Return the limits of each partition: minutes, and the maxima over its nodes. "" is the default partition."""
     partitions = {}
     for line in nodes.splitlines():
         name, limit, cpus, memory, gres = line.split("|")
@@ -147,21 +147,21 @@ def _read_partitions(nodes: str) -> dict[str, dict[str, float]]:
 
 
 def _check_job(job: _Job, rules: list[str], partitions: dict[str, dict[str, float]]) -> Finding:
-    """Compare the job of these rules with its partition's limits."""
+    """Compare the job of these rules with the limits of its partition."""
     subject = f"partition {job.partition or '(default)'} for {', '.join(rules)}"
     if job.partition not in partitions:
         names = ", ".join(sorted(partitions.keys() - {""}))
-        return error(subject, "there is none of that name", f"slurm_partition in the profile: one of {names}")
+        return error(subject, "no such partition", f"set slurm_partition in the profile to one of {names}")
     for unit, limit in partitions[job.partition].items():
         if (count := getattr(job, unit)) > limit:
-            more = "; a longer training goes on in the same job" if unit == "minutes" else ", or another partition"
-            fix = f"at most {limit:g} in the profile{more}"
-            return error(subject, f"{count} {unit} for a node, the limit is {limit:g}", fix)
-    return ok(subject, "has what such a job asks for")
+            more = "; a requeued job resumes a longer training" if unit == "minutes" else ", or change the partition"
+            fix = f"request up to {limit:g} in the profile{more}"
+            return error(subject, f"{count} {unit} requested per node, the limit is {limit:g}", fix)
+    return ok(subject, "offers the requested resources")
 
 
 def _probe(job: _Job, patience: int, results: Path) -> Iterator[Finding]:
-    """Run `check_node` as a short job on one node of the job's partition."""
+    """Run `check_node` in a short job on one node of the job's partition."""
     where = f"probe of {job.partition or 'the default partition'}"
     options = {"partition": job.partition, "account": job.account, "ntasks": 1, "time": 10, "mem": 4000}
     words = [f"--{key}={value}" for key, value in options.items() if value]
@@ -170,5 +170,5 @@ def _probe(job: _Job, patience: int, results: Path) -> Iterator[Finding]:
     for level, text in re.findall(rf"^({'|'.join(LEVELS)}) +(.+)\.$", result.stdout, re.MULTILINE):
         yield Finding(level, where, text)
     if result.returncode:
-        fix = "what the message asks for; sinfo shows free nodes; --patience SECONDS, or --no-probe"
-        yield error(where, f"did not run: {_complaint(result)}", fix)
+        fix = "follow the message; list free nodes with sinfo; wait longer with --patience SECONDS, or use --no-probe"
+        yield error(where, f"the short job failed: {_complaint(result)}", fix)

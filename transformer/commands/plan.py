@@ -1,4 +1,4 @@
-"""The command `plan`: what a scale costs before anything starts, in FLOPs, hours, money and disk space."""
+"""The command `plan`: the estimated cost of a scale in FLOPs, hours, money and disk space."""
 
 import re
 import time
@@ -27,14 +27,14 @@ from transformer.storage.records import read_json
 
 _BENCHMARKS = Path("benchmarks/results")  # in the project's folder
 _WEIGHT = 4  # bytes of float32
-_STATE = 3  # the weights and Adam's two moments
-_STATES = 2  # resume states that a run keeps (training/states.py)
-# Rounded up: bytes of a line of WMT's text, of the same line tokenised, and its tokens; text over its archive.
+_STATE = 3  # copies in a resume state: the weights and Adam's two moments
+_STATES = 2  # number of resume states that a run keeps (training/states.py)
+# Rounded up, for a line of WMT: its bytes, its bytes when tokenised, and its tokens. Last: text size over archive size.
 _LINE_BYTES, _TOKENISED_BYTES, _LINE_TOKENS, _UNPACKED = 180, 200, 30, 3
 _ID_BYTES, _OFFSET_BYTES = 2, 8  # bytes in the token arrays (data/corpus.py)
 
-# Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it.
-# From NVIDIA's data sheets: SXM if there are several versions, and half of the figures "with sparsity".
+# Peak FLOP/s of dense matrix products in bfloat16. A V100 has no bfloat16, so its number is for float32.
+# From NVIDIA's data sheets: SXM if there are several versions, and half of each figure "with sparsity".
 _GPUS = {
     "b200": 2250e12,
     "h200": 989e12,
@@ -46,24 +46,24 @@ _GPUS = {
     "l4": 121e12,
     "v100": 15.7e12,
 }
-# The big model reached this share on one A100: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README:
-# 82,059 tokens a second in mixed precision. Eight A100s reached 42 % in MLPerf v0.7.
+# The big model reached this share of the peak on one A100, with 82,059 tokens per second in mixed precision (README of
+# NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer). Eight A100s reached 42 % in MLPerf v0.7.
 _UTILISATION = 0.33
-# FLOPs of products in the time of one tanh(q + k) of additive attention. The record measured the processor's. A GPU's
-# is an estimate: some 20 times four bytes between its memory and its cores, 70 FLOPs for each byte.
+# FLOPs of matrix products in the time of one tanh(q + k) of additive attention. The CPU's number was measured for the
+# record. The GPU's is an estimate: about 20 memory transfers of four bytes, and 70 FLOPs per byte.
 _ADDITIVE = {"GPU": 6000, "core": 700}
 
 
 class _Speed(NamedTuple):
-    """The speed of a GPU or of a processor core, and its source."""
+    """The speed of a GPU or of a CPU core, and its source."""
 
     unit: str  # GPU or core
     name: str
     flops_per_second: float
     source: str
-    layer_seconds: float = 0.0  # of a layer in a step, besides its FLOPs
-    start_seconds: float = 0.0  # of a training
-    others: dict[str, "_Speed"] | None = None  # of architectures other than base's; None if nothing was timed
+    layer_seconds: float = 0.0  # fixed time of a layer in a step, in addition to its FLOPs
+    start_seconds: float = 0.0  # fixed time of a training
+    others: dict[str, "_Speed"] | None = None  # speeds of architectures other than base's; None if none was timed
 
 
 def plan(
@@ -75,17 +75,17 @@ def plan(
     utilisation: Annotated[float, Parameter(validator=Number(gt=0, lte=1))] | None = None,
     price: NonNegativeFloat | None = None,
 ) -> None:
-    """Estimate what a scale costs before anything starts: hours, money, downloads and disk space.
+    """Estimate the cost of a scale before you run it: hours, money, downloads and disk space.
 
         python -m transformer plan --config scale=paper --gpu h200 --gpus 8
 
     Args:
-        config: KEY=VALUE, as Snakemake's
-        configfile: YAML files, as Snakemake's
-        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; by default, this machine is timed
+        config: settings as KEY=VALUE, like Snakemake's --config
+        configfile: YAML files, like Snakemake's --configfile
+        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; default: time this machine
         gpus: number of GPUs
-        utilisation: share of the GPU's peak
-        price: of an hour of a GPU or core; by default, config.yaml's
+        utilisation: sustained share of the GPU's peak speed, from 0 to 1
+        price: price of one GPU-hour or core-hour; default: the price in config.yaml
     """
     if utilisation is not None and gpu is None:
         raise InputError("--utilisation: goes with --gpu")
@@ -103,18 +103,18 @@ def plan(
 
 
 def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
-    """Return the trainings of a scale, without parsers whose treebank is missing."""
+    """Return the trainings of a scale. Omit the parsers if their treebank is missing."""
     names = [run for run in pipeline.all_runs() if not (pipeline.absent_treebank and run.experiment == PARSER)]
     return {run: pipeline.experiment(run) for run in names}
 
 
 def _run_flops(run: Experiment) -> float:
-    """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
+    """Return the FLOPs of one training. Batches are full, and all sentences have WMT's mean length."""
     return run.training.steps * _step_flops(run)
 
 
 def _step_flops(run: Experiment) -> float:
-    from transformer.model.architectures import sketch  # here, because torch takes seconds
+    from transformer.model.architectures import sketch  # a late import, because torch takes seconds to load
 
     return sketch(run.model).flops(mean_lengths(run.training.source_tokens, run.training.target_tokens))
 
@@ -131,11 +131,11 @@ def _run_hours(run: Experiment, speed: _Speed) -> float:
 
 
 def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
-    """Return a GPU's speed: given, else measured, else assumed. Raises InputError on a name not in _GPUS."""
+    """Return a GPU's speed: by --utilisation, else by a benchmark, else by assumption. Raises InputError."""
     if name not in _GPUS:
         raise InputError(f"--gpu: expected one of {', '.join(_GPUS)}, found {name}")
     if utilisation is not None:
-        flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
+        flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, from --utilisation."
     elif measured := _read_benchmarks(name):
         slowest = min(measured, key=_sustained)
         flops = _sustained(slowest)
@@ -143,27 +143,27 @@ def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
     else:
         flops, peak = _GPUS[name] * _UTILISATION, f"{name}'s peak of {_GPUS[name] / 1e12:g} TFLOP/s"
         source = (
-            f"{_UTILISATION:.0%} of the {peak}, assumed from others' big model on an A100; smaller models reach less.\n"
-            "Nothing was measured on this GPU: run `python -m benchmarks.train --model base` on it."
+            f"{_UTILISATION:.0%} of the {peak}, assumed from a big model on an A100; smaller models reach less.\n"
+            "There is no benchmark of this GPU: run `python -m benchmarks.train --model base` on it."
         )
     return _Speed("GPU", f"{name} GPU", flops, source)
 
 
 def _read_benchmarks(name: str) -> list[dict]:
-    """Return the newest benchmark of this project's training (benchmarks/train.py) for each model on a GPU."""
+    """Return the newest training benchmark of this project (benchmarks/train.py) for each model on a GPU."""
     read = [read_json(path) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
     found = [one for one in read if "ours" in one["systems"] and re.search(rf"\b{name}\b", one["hardware"].lower())]
     return list({one["label"]: one for one in sorted(found, key=lambda one: one["measured"])}.values())
 
 
 def _sustained(benchmark: dict) -> float:
-    """Return the FLOP/s that this project's training reached."""
+    """Return the sustained FLOP/s of this project's training in a benchmark."""
     ours = benchmark["systems"]["ours"]
     return benchmark["matrix_flops_per_second"][ours["products"]] * ours["flops_utilisation"]
 
 
 def _own_speeds(base: Experiment, runs: Collection[Experiment]) -> _Speed:
-    """Return this machine's speed, with its speed for a run of each other architecture."""
+    """Return this machine's speed for base, with its speeds for the other architectures."""
     kinds = {run.model.architecture: run for run in runs}
     alike = (run for run in runs if run.model.architecture == base.model.architecture)
     speed = _own_speed(base, max(alike, key=lambda run: _step_flops(run) / run.model.N))
@@ -174,16 +174,16 @@ def _own_speeds(base: Experiment, runs: Collection[Experiment]) -> _Speed:
 
 
 def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
-    """Return this machine's speed, from the steps of base and of the model whose layers have the most FLOPs.
+    """Return this machine's speed, from timed steps of base and of the model with the largest FLOPs per layer.
 
-    A layer's seconds in a step are a straight line over its FLOPs, through these two models.
+    The seconds of a layer are a linear function of its FLOPs. The two models determine this function.
     """
-    from transformer.device import best_device, use_threads  # here, because torch takes seconds
+    from transformer.device import best_device, use_threads  # a late import, because torch takes seconds to load
     from transformer.training.benchmark import MOST_FLOPS, time_step
 
     device = best_device()
     use_threads(1)
-    start = time.process_time()  # a training starts as this process has
+    start = time.process_time()  # a training needs as much start-up time as this process
     share = min(1.0, MOST_FLOPS[device.type] / _step_flops(base))
     flops, seconds = share * _step_flops(base) / base.model.N, time_step(base, share, device) / base.model.N
     rate, overhead = flops / seconds, 0.0
@@ -194,31 +194,29 @@ def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
         rate = (more - flops) / max(longer - seconds, longer / 2)
         overhead = max(0.0, seconds - flops / rate)
     source = f"measured now on {provenance.hardware(device)}: a step of {base.experiment} takes "
-    source += f"{seconds * base.model.N:.3g} s" + (
-        "." if whole else f", for the {share:.2g} of its batch that was timed."
-    )
+    source += f"{seconds * base.model.N:.3g} s" + ("." if whole else f", timed with {share:.2g} of its batch.")
     unit = "core" if device.type == "cpu" else "GPU"
     return _Speed(unit, "core" if unit == "core" else "GPU of this machine", rate, source, overhead, start)
 
 
 def run_bytes(run: Experiment) -> int:
-    """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
-    from transformer.model.architectures import sketch  # here, as above
+    """Return the bytes that one run keeps: resume states, checkpoints for the average, and the average."""
+    from transformer.model.architectures import sketch  # a late import, because torch takes seconds to load
 
     checkpoints = run.training.averaged_checkpoints + (run.training.patience or 0)
-    copies = _STATES * _STATE + checkpoints + 1  # a link gives the last checkpoint its second name
+    copies = _STATES * _STATE + checkpoints + 1  # last.safetensors is a link and takes no space
     return copies * _WEIGHT * sketch(run.model).parameter_count()
 
 
 def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:
-    """Return the bytes of these tasks' plain corpora, each file once, without those already in the folder `there`."""
+    """Return the bytes of these tasks' plain corpora. Count each file once; skip files in the folder `there`."""
     files = {file[1:] for task in tasks for file in pipeline.tasks[task].files()}
     absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
     return sum(_corpus_lines(pipeline.config, corpus) * _LINE_BYTES for corpus in absent)
 
 
 def array_bytes(pipeline: Pipeline, tasks: Collection[str]) -> int:
-    """Return the bytes of these tasks' tokenised training text, both sides, and of its token arrays."""
+    """Return the bytes of these tasks' tokenised training text and token arrays, for both sides."""
     lines = sum(_training_lines(pipeline.config, pipeline.tasks[task]) for task in tasks)
     return lines * 2 * (_TOKENISED_BYTES + _ID_BYTES * _LINE_TOKENS + _OFFSET_BYTES)
 
@@ -232,11 +230,11 @@ def _training_lines(config: Config, task: TranslationTask | ParsingTask) -> int:
 
 
 def _corpus_lines(config: Config, corpus: str) -> int:
-    """Return a corpus's lines in config.yaml, else an estimate from its files or its shares of downloads."""
+    """Return a corpus's number of lines in config.yaml, else an estimate from its files or its share of downloads."""
     entry = config.corpora[corpus]
     if entry.grammar or entry.lines:
         return entry.grammar.take if entry.grammar else entry.lines
-    # An archive is shared by the corpora that have files in it.
+    # The corpora with files in an archive share its size.
     downloads = {
         name: {source.download for source in other.sources().values() if source.download}
         for name, other in config.corpora.items()
@@ -249,7 +247,7 @@ def _corpus_lines(config: Config, corpus: str) -> int:
 
 
 def _costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, price: float | None) -> str:
-    """Return a row for each table, and one for all trainings, each once."""
+    """Return the cost table: a row for each table, and a row that counts every training once."""
     tables = {name: TABLES[name].runs(pipeline) for name in made(pipeline, TABLES)}
     rows = []
     for name, names_of_runs in {**tables, "all": runs}.items():
@@ -275,20 +273,20 @@ def _notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, u
     lines = [
         f"Speed: {speed.source}",
         f"The longest training, {longest}, takes {_rounded(hours[longest])} h on one {speed.unit}; "
-        f"all on {units}, {_rounded(sum(hours.values()) / units)} h at best.",
-        "Tables share runs: `all` trains each once.",
-        f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
-        "Only training is counted: preparing, translating and scoring come on top.",
+        f"all trainings on {units} take {_rounded(sum(hours.values()) / units)} h or more.",
+        "Tables share runs: `all` counts each run once.",
+        f"Assumption: full batches on both sides, and {SENTENCE} tokens per sentence. Most trainings need less.",
+        "The hours include only training, not preprocessing, translation and scoring.",
     ]
     if speed.others is None and (rows := {run.experiment for run in runs.values() if run.model.architecture == "lstm"}):
-        lines.append(f"Hours of {', '.join(sorted(rows))} are too low: steps of a sequence run one after the other.")
+        lines.append(f"Hours of {', '.join(sorted(rows))} are too low: an LSTM processes a sequence step by step.")
     if folder := pipeline.absent_treebank:
         lines.append(f"`all` leaves out table4: no folder {folder} with the Penn Treebank.")
     return "\n".join(lines)
 
 
 def _disk(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> str:
-    """Return the maximum of disk space, item by item."""
+    """Return the maximum disk space, in total and by item."""
     tasks = {run.task for run in runs}
     downloads = {name: entry.size for name, entry in sorted(pipeline.downloads(tasks).items())}
     items = {
@@ -297,19 +295,19 @@ def _disk(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> str:
         "prepared text": array_bytes(pipeline, tasks),
         "trainings": sum(map(run_bytes, runs.values())),
     }
-    rows = [(name, _size(count)) for name, count in {"disk, at most": sum(items.values()), **items}.items()]
+    rows = [(name, _size(count)) for name, count in {"disk, maximum": sum(items.values()), **items}.items()]
     lines = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
     unknown = [name for name, count in downloads.items() if count is None]
-    return f"{lines}\nNot counted, as their size is not known: {', '.join(unknown)}" if unknown else lines
+    return f"{lines}\nNot included, because the size is unknown: {', '.join(unknown)}" if unknown else lines
 
 
 def _rounded(value: float) -> str:
-    """Return a number with three digits, or with all digits before the point."""
+    """Format a number with three significant digits, or from 100 as a whole number."""
     if 0 < value < 0.001:
         return "<0.001"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _size(count: float) -> str:
-    """Return bytes in GB or MB of powers of ten."""
+    """Format bytes as decimal GB or MB."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"

@@ -1,4 +1,4 @@
-"""Scores of translations and of parses, for readers and as score files (transformer/storage/records.py)."""
+"""The commands `score` and `evalb`: scores for readers, and score files (transformer/storage/records.py)."""
 
 import hashlib
 import json as json_module
@@ -14,7 +14,7 @@ from transformer.evaluation.significance import bleu_draws, f1_draws, limits
 from transformer.storage.files import InputError, read_lines, read_pairs, write
 from transformer.storage.records import read_parses, with_sum
 
-PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # what papers report (docs/bleu.md)
+PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # the metrics that papers report (docs/bleu.md)
 
 
 def score(
@@ -28,22 +28,22 @@ def score(
     weights: Path | None = None,
     json: File | None = None,
 ) -> None:
-    """Score a translation by every metric in use, each with its signature (transformer/evaluation/bleu.py).
+    """Score a translation by all metrics, each with its signature (transformer/evaluation/bleu.py).
 
-    Both files are detokenised text, one sentence a line, or --tokenized. Prints the metrics that papers report, the
-    paper's with its 95 % interval on resampled test sets, and a warning if one misleads.
+    Both files have one sentence per line, detokenised unless --tokenized is given. The command prints the metrics that
+    papers report, the 95 % bootstrap interval of the paper's metric, and a warning if a metric misleads.
 
         python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --lang de
 
     Args:
-        hyp: the translations
-        ref: the references
-        lang: the language of both, such as de
-        tokenized: both are tokenised and escaped, as by Moses: tokens count as they are
-        subset: NAME FILE: FILE has the references of some sentences, in any order, which are also scored alone
-        run: the folder of the run that translated
-        weights: what it translated with; RUN/average.safetensors if not given
-        json: a file for all metrics, checksums, the account of --run and each resampled BLEU
+        hyp: file with the translations
+        ref: file with the references
+        lang: language of both files, such as de
+        tokenized: both files are tokenised and escaped like Moses output; score their tokens unchanged
+        subset: NAME FILE: score a part of the test set separately; FILE has its references in any order
+        run: folder of the run that translated
+        weights: weights file of the translations; default: RUN/average.safetensors
+        json: file for all metrics, checksums, a description of --run and the bootstrap samples of BLEU
     """
     from transformer.data.tokenization import language_of, no_rules
     from transformer.evaluation.bleu import (
@@ -80,10 +80,10 @@ def score(
             places[line].append(index)
         chosen = [places[line].pop(0) if places[line] else None for line in read_lines(path)]
         if not chosen:
-            raise InputError(f"{path}: expected references of the whole, found none")
+            raise InputError(f"{path}: expected references from {ref}, found an empty file")
         if None in chosen:
             line = chosen.index(None) + 1
-            raise InputError(f"{path}, line {line}: expected a line of {ref}, each as often as there, found another")
+            raise InputError(f"{path}, line {line}: this line does not occur in {ref}, or not as often as in {path}")
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))
     for name, path, side, digest in zip(("hyp", "ref"), (hyp, ref), sides, digests, strict=True):
         content |= {name: path, f"{name}_sha256": digest.hexdigest(), f"{name}_marks": marks(side)}
@@ -95,7 +95,7 @@ def score(
 
 
 def _listing(content: dict, tokenized: bool) -> str:
-    """List the metrics that papers report, each with its signature; a line for each subset; warnings."""
+    """Return the printed text: the metrics that papers report, a line for each subset, and warnings."""
     from transformer.evaluation.bleu import TER_LONG, TER_SHORT, TER_WORDS, warnings
 
     lines, printed = [f"{content['sentences']:,} sentences"], ("sacrebleu", "tokenized") if tokenized else PRINTED
@@ -111,7 +111,7 @@ def _listing(content: dict, tokenized: bool) -> str:
     if not (tokenized or "ter" in content["scores"]):
         most = f"{TER_WORDS} words in each line, and {TER_LONG:,} in all beyond the first {TER_SHORT} of each"
         lines.append(f"! TER is left out: expected at most {most}, found more")
-    return "\n".join([*lines, "--json has all measures and all digits; docs/bleu.md says which is for what."])
+    return "\n".join([*lines, "--json FILE writes all metrics with all digits; docs/bleu.md explains the metrics."])
 
 
 def evalb(
@@ -124,21 +124,21 @@ def evalb(
     weights: Path | None = None,
     json: File | None = None,
 ) -> None:
-    """Score parses: labelled brackets, as EVALB (Sekine & Collins) counts them by COLLINS.prm.
+    """Score parses by labelled brackets, like EVALB (Sekine & Collins) with COLLINS.prm.
 
-    A sentence with an empty line in --test is skipped, one with other words than in --gold an error. With --gold-tags a
-    wrongly tagged comma costs a parser nothing, where EVALB drops the sentence as an error.
+    An empty line in --test skips its sentence. A sentence whose words differ from --gold is an error. EVALB also drops
+    a sentence with a wrongly tagged comma as an error; with --gold-tags, the wrong tag costs the parser nothing.
 
         python -m transformer evalb --gold resources/corpora/grammar-test.trees --test RUN/test.trees --gold-tags
 
     Args:
-        gold: the treebank's trees, one a line
-        test: the parser's trees, line by line, over the same words
-        gold_tags: leave punctuation out by the tags in --gold, not by either tree's own
-        parses: the repairs of the trees, which are scored as failed as well
-        run: the folder of the run that parsed
-        weights: what it parsed with; RUN/average.safetensors if not given
-        json: a file for the scores, checksums, the account of --run and each resampled F1
+        gold: file with the treebank's trees, one per line
+        test: file with the parser's trees, line by line over the words of --gold
+        gold_tags: find the punctuation to ignore by the tags in --gold, not by each tree's own tags
+        parses: file of the repairs; adds scores that count each repaired tree as failed
+        run: folder of the run that parsed
+        weights: weights file of the parses; default: RUN/average.safetensors
+        json: file for the scores, checksums, a description of --run and the bootstrap samples of F1
     """
     from transformer.parsing.brackets import SHORT, bracket_scores, compare, read_gold_and_test, unparsed
 
@@ -175,15 +175,15 @@ def evalb(
 
 
 def _evalb_text(value: float | None) -> str:
-    """Round a number as EVALB does; a dash stands for none."""
+    """Format a number like EVALB. A missing number becomes a dash."""
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def _write_score(path: Path, content: dict, draws: list[float]) -> None:
-    """Write a score file with its checksum. The score of a run ends with its draws, in one line."""
+    """Write a score file with its checksum. If it describes a run, its last line has the bootstrap samples."""
     own = {"draws": draws} if content["run"] else {}
     content |= {"sha256": with_sum(content | own)["sha256"]}
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if own:
         text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
-    write(path, f"{text}\n".encode(errors="backslashreplace"))  # a file name may be no UTF-8
+    write(path, f"{text}\n".encode(errors="backslashreplace"))  # a file name may not be valid UTF-8

@@ -1,4 +1,4 @@
-"""The commands `export` and `serve`: a trained run elsewhere, and on a page."""
+"""The commands `export` and `serve`: copy a trained run for use elsewhere; try it on a web page."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,6 @@ from transformer.storage.files import InputError, replacing_folder, sha256
 from transformer.storage.provenance import commit, now
 from transformer.storage.records import (
     Exported,
-    averaged_steps,
     read_json,
     read_translated,
     read_weights,
@@ -27,20 +26,20 @@ from transformer.storage.records import (
 )
 from transformer.translation.marian import has_own_tables, save_marian
 
-MANIFEST = Run("").exported.name  # marks a folder as an export
+MANIFEST = Run("").exported.name  # this file marks a folder as an export
 
 
 def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "safetensors") -> None:
-    """Export a trained run as a folder that translates anywhere.
+    """Export a trained run as a self-contained folder.
 
-    `translate --run DIR` needs nothing else. With --format marian the folder is also a MarianMTModel of the library
-    transformers, with a model card; CTranslate2 converts it (docs/export.md).
+    `translate --run DIR` needs only this folder. With --format marian, the folder is also a MarianMTModel of Hugging
+    Face's library transformers, with a model card. CTranslate2 can convert it (docs/export.md).
 
     python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
 
     Args:
         run: folder of a trained run
-        to: new folder, or an older export
+        to: new folder, or an older export to replace
         format: safetensors, or marian for Hugging Face
     """
     trained = Run(run)
@@ -48,7 +47,7 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
     model = load_model(trained.average, experiment.model)
     decoding, record = load(trained.decoding, Decoding), read_trained(trained.record)
     vocabulary = Subwords(trained.vocabulary).fitting(experiment.model.embedding_rows)
-    steps = averaged_steps(trained.average, record["digest"])
+    weights = sha256(trained.average)
     if to.exists():
         _require_export(to)
     with replacing_folder(to) as folder:
@@ -58,11 +57,10 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
             from transformer.data.tokenization import uses_moses  # loads sacremoses
 
             save_marian(model, vocabulary, experiment, decoding, folder)
-            scores = {}
-            if trained.scores("test").exists():
-                score = read_translated(trained.scores("test"))
-                if (score["run"]["digest"], score["run"]["averaged_steps"]) == (record["digest"], steps):
-                    scores = score["scores"]  # of these weights
+            paths = [trained.scores("test", suffix) for suffix in ("", ".int8")]
+            scored = [read_translated(path) for path in paths if path.exists()]
+            of_these = [each["scores"] for each in scored if each["run"].get("weights_sha256") == weights]
+            scores = of_these[0] if of_these else {}
             template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
             card = template.render(
                 run=asdict(experiment) | record,
@@ -81,29 +79,29 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
 
 
 def _require_export(path: Path) -> None:
-    """Raise InputError if there is a file that no export has written, or has written differently."""
+    """Raise InputError if a file in the folder is not from an export or has changed since."""
     if not (path / MANIFEST).is_file():
-        raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
+        raise InputError(f"{path}: expected a new folder or an older export, found no {MANIFEST}; change --to")
     sums = read_json(path / MANIFEST, Exported)["sha256"]
     for file in sorted(path.iterdir()):
         same = file.is_file() and not file.is_symlink() and sha256(file) == sums.get(file.name)
         if not same and file.name != MANIFEST:
-            raise InputError(f"{file}: expected a file with its SHA-256 in {MANIFEST}, found another; it would be lost")
+            raise InputError(f"{file}: refusing to delete a file without its SHA-256 in {MANIFEST}; move it elsewhere")
 
 
 def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
-    """Try a trained run on a page in the browser of this machine: translations as one types, and their attention.
+    """Serve a local web page that translates while you type and shows the attention. Ctrl-C stops the server.
 
-    No other machine can reach it; Ctrl-C ends it. Needs starlette and uvicorn: pip install "CHECKOUT[serve]".
+    Only this machine can open the page. Requires starlette and uvicorn: pip install "CHECKOUT[serve]".
 
     python -m transformer serve --run results/demo/runs/en-de/base/1
 
     Args:
-        run: folder of a trained run, or an exported one
-        port: 0 takes one that is free
-        threads: processor threads; one is enough for a sentence of a small model
+        run: folder of a trained run, or of an export
+        port: port number; 0 chooses a free port
+        threads: number of CPU threads; one is enough for a small model
     """
-    from transformer.report import live  # whose packages not every installation has
+    from transformer.report import live  # a late import, because its packages are optional
 
     use_threads(threads)
     with live.listening(port) as listener:

@@ -1,8 +1,7 @@
-"""One run, resolved: `experiment.yaml` as frozen structs. No torch here.
+"""Structs of `experiment.yaml`, the settings of one run. This module does not import torch.
 
-scales.py lays the rows of config.yaml over each other, shrinks them to the scale and makes an `Experiment` of the
-result, which `save` writes. Every later step `load`s that one file. The bounds and descriptions of these structs are
-those of config.yaml, too (schema.py).
+scales.py merges the rows of config.yaml, divides the sizes by the scale's width and depth and creates an `Experiment`.
+`save` writes it, and every later step `load`s that file. config.yaml has the same bounds and descriptions (schema.py).
 """
 
 import hashlib
@@ -21,27 +20,27 @@ from transformer.storage.files import InputError, replacing
 from transformer.storage.reading import Section, read_yaml, structured
 from transformer.storage.records import Exported, averaged_steps, read_json
 
-PAD, EOS, UNK = 0, 1, 2  # token ids; the decoder starts from PAD, whose embedding is zero: there is no BOS
-POSITIONS = 1024  # the longest sequence; row E learns as many. The paper does not say
+PAD, EOS, UNK = 0, 1, 2  # token ids. There is no BOS: the decoder starts from PAD, with an embedding of zero
+POSITIONS = 1024  # maximum length of a sequence, and number of learned positions in row E. The paper gives no number
 
-# The maxima catch a digit too many: nobody can want more.
+# The maxima catch typing errors, for example an extra digit.
 Small = Annotated[int, Meta(ge=1, le=10_000)]
 Large = Annotated[int, Meta(ge=1, le=100_000)]
-Width = Annotated[int, Meta(ge=1, le=1_000_000)]  # the paper's widest has 4096
-Rows = Annotated[int, Meta(ge=1, le=65_535)]  # an id is stored in 16 bits
+Width = Annotated[int, Meta(ge=1, le=1_000_000)]  # the paper's maximum is 4096
+Rows = Annotated[int, Meta(ge=1, le=65_535)]  # files store an id in 16 bits
 Steps = Annotated[int, Meta(ge=1, le=99_999_999)]  # file names have eight digits; the paper's longest has 300,000
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]  # the paper's batches have 25,000
-Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes: no corpus has more
+Many = Annotated[int, Meta(ge=1, le=10**15)]  # sentences or bytes
 Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]
-FilePath = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # braces would be Snakemake's wildcards
+FilePath = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # Snakemake reads braces as wildcards
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Tokenizing = Literal["moses", "none", "given"]
 _Probability = Annotated[float, Meta(ge=0, lt=1)]
-RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # by `recipe` in config.yaml: a run's `fidelity`
+RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # `recipe` in config.yaml: `fidelity` of a run
 RECIPE_OF = {fidelity: recipe for recipe, fidelity in RECIPES.items()}
 
 
-# What only one architecture has: sizes without a default are needed there, and no other architecture may have them.
+# Keys of only one architecture. It needs all of them that have no default. Other architectures must not have them.
 PARTS = {
     "transformer": (
         *("d_ff", "h", "d_k", "d_v", "P_drop_attention", "positions", "sinusoids", "target_spaces"),
@@ -57,71 +56,71 @@ def described(text: str) -> Meta:
 
 
 def _as(key: str) -> Any:
-    """Return a field that files write as `key`: its name when the first runs were recorded."""
+    """Return a field with the name `key` in files. The files of recorded runs keep this name."""
     return msgspec.field(name=key)
 
 
 def contradiction(row: dict[str, Any]) -> tuple[str, str] | None:
-    """Return an option that means nothing beside another, and why. A missing option has the paper's value."""
+    """Return an option that contradicts another option, and the reason. A missing option has the paper's value."""
     if row.get("attention") == "additive" and row.get("scaled") is False:
-        return "scaled", "expected true with attention 'additive', which has no product to scale, found false"
+        return "scaled", "expected true because attention 'additive' has no dot product to scale, found false"
     if row.get("positions") == "words" and row.get("tied") is False:
-        return "tied", "expected true with positions 'words', whose embeddings share their words, found false"
+        return "tied", "expected true because positions 'words' needs shared embeddings, found false"
     return None
 
 
 class Model(Section, kw_only=True):
-    """The model (§3 and Table 3), in the paper's symbols; two other architectures stand beside the Transformer."""
+    """The model (§3 and Table 3) in the paper's symbols: a Transformer or one of two other architectures."""
 
     architecture: Annotated[
         Literal["transformer", "lstm", "conv"],
-        described("The paper's model, or one that it is compared with: GNMT (`lstm`) or ConvS2S (`conv`)."),
+        described("The paper's model, or a model for comparison: GNMT (`lstm`) or ConvS2S (`conv`)."),
     ] = "transformer"
-    N: Annotated[Small, described("Layers in the encoder, and in the decoder (§3.1).")]
+    N: Annotated[Small, described("Layers in the encoder and in the decoder (§3.1).")]
     d_model: Annotated[Width, described("Width of embeddings and of every sub-layer's output (§3.1).")]
     d_ff: Annotated[Width, described("Inner width of the feed-forward networks (§3.3).")] | UnsetType = UNSET
     h: Annotated[Small, described("Attention heads (§3.2.2).")] | UnsetType = UNSET
-    d_k: Annotated[Width, described("Width of a query and of a key, per head (§3.2.2).")] | UnsetType = UNSET
-    d_v: Annotated[Width, described("Width of a value, per head (§3.2.2).")] | UnsetType = UNSET
+    d_k: Annotated[Width, described("Width of a query and of a key per head (§3.2.2).")] | UnsetType = UNSET
+    d_v: Annotated[Width, described("Width of a value per head (§3.2.2).")] | UnsetType = UNSET
     k: Annotated[Small, described("Width of a convolution's kernel (§4); `conv` only.")] | UnsetType = UNSET
     P_drop: Annotated[_Probability, described("Dropout on sub-layer outputs and on the embedding sums (§5.4).")]
-    P_drop_attention: Annotated[_Probability, described("Dropout on attention weights, named in §6.3.")] | UnsetType = (
-        UNSET
-    )
+    P_drop_attention: Annotated[_Probability, described("Dropout on attention weights (§6.3).")] | UnsetType = UNSET
     positions: (
         Annotated[
             Literal["sinusoid", "learned", "words", "none"],
-            described("Encoding of positions (§3.5, Table 3 row E); `words` counts words, too."),
+            described("Encoding of positions (§3.5, Table 3 row E). `words` also counts words."),
         ]
         | UnsetType
     ) = UNSET
     embedding_rows: Rows
-    output_rows: Rows  # the first rows of the embedding, which the softmax covers: all, but for the parser
+    output_rows: Rows  # the softmax covers the first rows of the embedding: all rows, except for a parser
     sinusoids: (
         Annotated[
             Literal["interleaved", "concatenated"],
-            described("Sine and cosine in turn, as §3.5 has them, or all sines, then all cosines."),
+            described("Order: sine and cosine alternate (§3.5), or all sines, then all cosines."),
         ]
         | UnsetType
     ) = UNSET
     target_spaces: (
         Annotated[
             Literal[0, 32],
-            described("Rows of a learned table, one of which is added to the encoder's input; not in the paper."),
+            described("Rows of a learned table. One row is added to the encoder's input. Not in the paper."),
         ]
         | UnsetType
     ) = UNSET
-    # What Table 5 changes. The defaults are the paper's values.
+    # Table 5's ablations change these options. The defaults are the paper's values.
     norm: Annotated[
         Literal["post", "pre", "batch"],
-        described("LayerNorm after a sub-layer's sum (§3.1), or before it; or batch normalisation after the sum."),
+        described("`post`: LayerNorm after the residual sum (§3.1), `pre`: before a sub-layer, `batch`: batch norm."),
     ] = "post"
     residual: Annotated[bool, described("Whether a sub-layer's input is added to its output (§3.1).")] = True
     scaled: Annotated[bool, described("Whether dot products are divided by sqrt(d_k) (§3.2.1).")] = True
-    attention: Annotated[Literal["dot", "additive"], described("Comparison of queries with keys (§3.2.1).")] = "dot"
-    tied: Annotated[bool, described("Whether one matrix serves both embeddings and the softmax (§3.4).")] = True
+    attention: Annotated[
+        Literal["dot", "additive"], described("Compatibility function of queries and keys (§3.2.1).")
+    ] = "dot"
+    tied: Annotated[bool, described("Whether both embeddings and the softmax share one matrix (§3.4).")] = True
     # Not in older files:
-    P_drop_relu: Annotated[_Probability, described("Dropout within the feed-forward networks, not in the paper.")] = 0.0
+    P_drop_relu: Annotated[_Probability, described("Dropout inside feed-forward networks. Not in the paper.")] = 0.0
 
     def faults(self) -> Iterator[tuple[str, str]]:
         fields = {field.name: field for field in msgspec.structs.fields(self)}
@@ -129,50 +128,47 @@ class Model(Section, kw_only=True):
             for key in keys:
                 value, own = getattr(self, key), architecture == self.architecture
                 if own and value is UNSET:
-                    yield key, f"missing, though the architecture is {self.architecture!r}"
+                    yield key, f"missing, but architecture {self.architecture!r} needs it"
                 if not own and value != fields[key].default:
-                    yield key, f"expected none with architecture {self.architecture!r}, found {value!r}"
+                    yield key, f"expected no value with architecture {self.architecture!r}, found {value!r}"
         if self.architecture == "lstm" and self.N < 2:
-            yield (
-                "N",
-                f"expected at least 2 with architecture 'lstm', whose second layer reads the context, found {self.N}",
-            )
+            yield "N", f"expected at least 2, because layer 2 of an 'lstm' reads the context, found {self.N}"
         if fault := contradiction(msgspec.structs.asdict(self)):
             yield fault
 
 
 class Training(Section):
-    """The training (§5): how long, how fast, on how much."""
+    """The training (§5): its length, its batches and its optimizer."""
 
-    steps: Annotated[Steps, described("Updates of a training (§5.2).")]
+    steps: Annotated[Steps, described("Training steps (§5.2).")]
     learning_rate_scale: Annotated[
-        float, Meta(gt=0, le=1_000_000), described("Factor of equation 3, the learning rate (§5.3).")
+        float, Meta(gt=0, le=1_000_000), described("Factor on the learning rate of equation 3 (§5.3).")
     ] = _as("rate")
     warmup_steps: Annotated[Steps, described("Steps before the learning rate falls (§5.3).")]
-    source_tokens: Annotated[Tokens, described("Source tokens in a batch, at most (§5.1).")]
-    target_tokens: Annotated[Tokens, described("Target tokens in a batch, at most (§5.1).")]
+    source_tokens: Annotated[Tokens, described("Maximum number of source tokens in a batch (§5.1).")]
+    target_tokens: Annotated[Tokens, described("Maximum number of target tokens in a batch (§5.1).")]
     checkpoint_every: Annotated[Steps, described("Steps between checkpoints (§6.1).")]
-    averaged_checkpoints: Annotated[Small, described("Checkpoints that are averaged, the last ones (§6.1).")]
+    averaged_checkpoints: Annotated[Small, described("Number of last checkpoints in the average (§6.1).")]
     epsilon_ls: Annotated[_Probability, described("Label smoothing (§5.4).")]
     beta1: Annotated[_Probability, described("Decay of the mean of the gradient.")]
     beta2: Annotated[_Probability, described("Decay of the mean of the squared gradient.")]
-    epsilon: Annotated[float, Meta(gt=0, le=1), described("Added to the denominator; YAML needs the point in 1.0e-9.")]
-    warmup: Annotated[bool, described("Whether the rate rises for warmup_steps (§5.3), or begins at its peak.")] = True
+    epsilon: Annotated[float, Meta(gt=0, le=1), described("Added to the denominator. YAML needs the point in 1.0e-9.")]
+    warmup: Annotated[bool, described("Whether the learning rate rises during warmup_steps (§5.3).")] = True
     # Not in older files:
-    max_length: Annotated[Small | None, described("Maximum number of subwords of a training sentence.")] = None
+    max_length: Annotated[Small | None, described("Maximum number of subwords in a training sentence.")] = None
     patience: Annotated[
         Small | None,
-        described("Checkpoints without a better dev perplexity that end a training; those checkpoints are deleted."),
+        described("Number of checkpoints without a better dev perplexity that ends a training and is deleted."),
     ] = None
     initial_weights: Annotated[
-        FilePath | None, described("Weights to begin with: average.safetensors of a run with the same vocabulary.")
+        FilePath | None, described("Initial weights: average.safetensors of a run with the same vocabulary.")
     ] = None
 
     def faults(self) -> Iterator[tuple[str, str]]:
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
         if self.steps < least:
             checkpoints = f"for {self.averaged_checkpoints} checkpoints"
-            yield "steps", f"expected at least {least}, {checkpoints}, found {self.steps}"
+            yield "steps", f"expected at least {least} {checkpoints}, found {self.steps}"
 
 
 class Preprocessing(Section):
@@ -181,42 +177,38 @@ class Preprocessing(Section):
     normalize_punctuation: Annotated[
         bool, described("Whether Moses' normaliser of punctuation runs before its tokeniser.")
     ]
-    escape: Annotated[bool, described("Whether the Moses tokeniser writes &apos; for ' and so on.")]
-    max_words: Annotated[Large, described("Words of a training sentence, at most; longer pairs are dropped.")]
-    max_ratio: Annotated[Ratio, described("Words of one side for each of the other, at most.")]
-    vocabulary_sentences: Annotated[
-        Many, described("Lines that the vocabulary is learned from, at most, drawn evenly.")
-    ]
-    decapitalize: Annotated[bool, described("Whether the first letter of each sentence is written small.")] = False
+    escape: Annotated[bool, described("Whether the Moses tokeniser writes &apos; for ', for example.")]
+    max_words: Annotated[Large, described("Maximum number of words per side. Longer training pairs are dropped.")]
+    max_ratio: Annotated[Ratio, described("Maximum ratio of the word counts of a training pair.")]
+    vocabulary_sentences: Annotated[Many, described("Maximum number of lines for the vocabulary, evenly spaced.")]
+    decapitalize: Annotated[bool, described("Whether each sentence begins with a lower-case letter.")] = False
     # Not in older files:
     lowercase: Annotated[bool, described("Whether all text is in lower case.")] = False
     max_piece_length: Annotated[
         Annotated[int, Meta(ge=2, le=512)] | None,
-        described("Maximum number of characters of a subword; if not given, SentencePiece's 16."),
+        described("Maximum number of characters in a subword. The default is SentencePiece's 16."),
     ] = None
     tokenizer: Annotated[
         Tokenizing | None,
-        described(
-            "`moses` cuts words; `none` takes raw text, `given` tokens of Moses. By default the language decides."
-        ),
+        described("`moses` splits words; `none` is for raw text, `given` for Moses tokens. Default: by language."),
     ] = None
 
 
 class Logging(Section):
-    """The log, the dev scores and the saved states of a training; no result depends on them."""
+    """Intervals of log lines, dev scores and saved states. They change no result."""
 
     log_every: Annotated[Steps, described("Steps between lines of the log.")]
     evaluate_every: Annotated[Steps, described("Steps between dev scores.")]
     bleu_sentences: Annotated[
-        int, Meta(ge=0, le=1_000_000), described("Dev sentences that are translated for an early BLEU, or 0.")
+        int, Meta(ge=0, le=1_000_000), described("Number of dev sentences for an early BLEU, or 0.")
     ]
     save_every: Annotated[Steps, described("Steps between resume states.")]
 
 
 class Decoding(Section):
-    """Beam search (§6.1). It has a file of its own: another beam trains nothing again."""
+    """Beam search (§6.1). Its settings have their own file, so that a change of the beam size retrains nothing."""
 
-    beam_size: Annotated[Large, described("Hypotheses that are kept.")] = _as("beam")
+    beam_size: Annotated[Large, described("Number of hypotheses.")] = _as("beam")
     length_penalty: Annotated[
         float, Meta(ge=0, le=100), described("Exponent alpha of the length penalty; 0 turns the penalty off.")
     ] = _as("alpha")
@@ -230,14 +222,14 @@ class Decoding(Section):
 
 
 def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
-    """Return settings with changes, by today's names of keys or by those of files. Raises InputError."""
+    """Return changed settings. `changes` may have the keys of config.yaml or of files. Raises InputError."""
     names = {field.name: field.encode_name for field in msgspec.structs.fields(Decoding)}
     changes = {names.get(key, key): value for key, value in changes.items()}
     return structured(msgspec.to_builtins(decoding) | changes, Decoding, "decoding") if changes else decoding
 
 
 class Experiment(Section):
-    """One run: what is trained, on what, with which seed."""
+    """Settings of one run: model, training data, training and seed."""
 
     scale: str
     label: str
@@ -253,24 +245,24 @@ class Experiment(Section):
     logging: Logging = _as("running")
 
     def digest(self, data_sha256: str, initial_sha256: str | None = None) -> str:
-        """Return a training's identity: the hash of all that changes its result, of its data and initial weights."""
-        training = given(self) | {"data": data_sha256}  # without defaults: a new option changes no older training
+        """Return a training's digest: the hash of all settings that change its result, its data and initial weights."""
+        training = given(self) | {"data": data_sha256}  # defaults are left out, so a new option keeps older digests
         for key in ("label", "running"):  # no training depends on them
             del training[key]
-        if initial_sha256:  # wherever they lie
+        if initial_sha256:  # replaces the path of the initial weights, because the path may change
             training["training"] |= {"initial_weights": initial_sha256}
         return hashlib.sha256(json.dumps(training, sort_keys=True).encode()).hexdigest()
 
 
 def given(section: Section) -> dict[str, Any]:
-    """Return the section as a mapping, without the values that are the defaults of their fields."""
+    """Return the section as a mapping without default values."""
     pairs = ((field, getattr(section, field.name)) for field in msgspec.structs.fields(section))
     values = {field.encode_name: value for field, value in pairs if value != field.default}
     return {key: given(value) if isinstance(value, Section) else value for key, value in values.items()}
 
 
 def rate(experiment: "Experiment", step: int) -> float:
-    """Return equation 3, times the experiment's factor; without warm-up, at its peak in all of warmup_steps."""
+    """Return equation 3 times the experiment's factor. Without warm-up, the first warmup_steps have the peak rate."""
     training = experiment.training
     step = step if training.warmup else max(step, training.warmup_steps)
     return training.learning_rate_scale * learning_rate(step, experiment.model.d_model, training.warmup_steps)
@@ -293,16 +285,16 @@ def save(section: Section, path: str | Path) -> None:
 
 
 def verified_run(run: Run, *paths: Path) -> Experiment:
-    """Return a run's settings. Raises InputError if they, or these files, are not those of its run.json or export.json.
+    """Return a run's settings. Raises InputError if the settings or these files do not match run.json or export.json.
 
-    Weights, which may lie elsewhere, must be of the same training.
+    Weights may be in another folder, but must belong to the same training.
     """
     experiment, own = load(run.experiment), [path for path in paths if path.parent.resolve() == run.folder.resolve()]
     if run.record.exists():
         record = read_trained(run.record)
         if (found := experiment.digest(record["data_sha256"], record.get("initial_sha256"))) != record["digest"]:
-            expected = f"expected those of the training {record['digest']}, found those of {found}"
-            raise InputError(f"{run.experiment}: not the settings that {run.record} is about: {expected}")
+            expected = f"expected digest {record['digest']}, found {found}"
+            raise InputError(f"{run.experiment}: these settings do not match {run.record}: {expected}")
         for path in (path for path in paths if path.suffix == run.average.suffix):
             averaged_steps(path, record["digest"])
         require_sums(run.record, record.get("files", {}), own)

@@ -1,6 +1,6 @@
-"""The manual of config.yaml, config/README.md, and its JSON schema, which editors read, from the structs of schema.py.
+"""Generator of the manual of config.yaml (config/README.md) and of its JSON schema, from the structs of schema.py.
 
-`python -m transformer.config.manual`, in the project's folder, writes both.
+`python -m transformer.config.manual` writes both files. Run it in the project's folder.
 """
 
 import html
@@ -22,9 +22,10 @@ _INTRODUCTION = """\
 file of your own and pass it with `--configfile`. `--config scale=multi30k` changes a single key. A wrong, unknown or
 missing key ends the run before anything starts, with one line that names the key.
 
-[Your own corpus](../docs/own-corpus.md) shows a whole configuration. Every key is below, with its values and whether it
-is needed. `NAME` stands for a name that you choose. Sections (§) are those of "Attention Is All You Need". Editors that
-read [schema.json](schema.json) complete and check keys while you type: the first line of config.yaml names it.
+[Your own corpus](../docs/own-corpus.md) shows a complete configuration. The tables below list every key, its values and
+whether it is needed. `NAME` is a name of your choice. Section numbers (§) refer to "Attention Is All You Need". Editors
+with JSON schema support complete and check keys while you type. The first line of config.yaml names the
+[schema](schema.json).
 
 <!-- From transformer/config/schema.py, by `python -m transformer.config.manual`. -->
 """
@@ -32,10 +33,10 @@ _HEADER = "| Key | Meaning | Value | Needed |\n| --- | --- | --- | --- |\n"
 
 
 def manual() -> str:
-    """Return the manual in Markdown: a table for each struct, in the order in which keys name them."""
+    """Return the manual in Markdown: one table per struct, in the order of the keys that refer to them."""
     sections = msgspec.json.schema(Config)["$defs"]
     titles, parts = ["Config"], [_INTRODUCTION]
-    for title in titles:  # grows meanwhile
+    for title in titles:  # _value appends titles during the loop
         section = sections[title]
         parts.append(f"\n## {title}\n\n{html.escape(section['description'], quote=False)}\n\n{_HEADER}")
         for key, node in section["properties"].items():
@@ -46,7 +47,7 @@ def manual() -> str:
 
 
 def _value(node: dict[str, Any], titles: list[str]) -> str:
-    """Return in words which values a key takes; adds the title of a section that it has."""
+    """Describe the values of a key in words. If the value is a section, append its title to `titles`."""
     match node:
         case {"$ref": place} | {"allOf": [{"$ref": place}]}:
             title = place.removeprefix("#/$defs/")
@@ -68,7 +69,7 @@ def _value(node: dict[str, Any], titles: list[str]) -> str:
 
 
 def schema() -> str:
-    """Return the JSON schema for editors. No key is required, since a user's own file has changes only."""
+    """Return the JSON schema for editors. No key is required, because a user's file contains only changes."""
 
     def loosened(node: Any) -> Any:
         if isinstance(node, list):
@@ -77,7 +78,7 @@ def schema() -> str:
             return node
         kept = {key: loosened(value) for key, value in node.items() if key != "required" or not isinstance(value, list)}
         if isinstance(pattern := kept.get("pattern"), str):
-            kept["pattern"] = pattern.replace(r"\Z", "$")  # JavaScript's only way to say the end
+            kept["pattern"] = pattern.replace(r"\Z", "$")  # JavaScript has no \Z
         return kept
 
     return json.dumps(loosened(msgspec.json.schema(Config)), indent=1, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""A scale of the configuration: its sections, its tasks, and which runs there are."""
+"""A scale of the configuration: its sections, its tasks and its runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ from transformer.config.schema import Config, Download, ParsingTask, Scale, Sour
 from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, structured
 
-PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
-TABLE_2 = ("base", "big")  # the experiments that are its rows, beside all baselines; Table 3's are all
-WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
-# Keys of the preprocessing that a task may have.
+PARSER = "parser"  # the experiment of every parsing task; `parsing` in config.yaml has its settings
+TABLE_2 = ("base", "big")  # Table 2 has these experiments and all baselines; Table 3 has all experiments
+BLEU_VARIANTS = ("base", "dropout-0.0", "smoothing-0.0")  # the table `bleu_variants` compares these experiments
+# A task may replace these keys of the preprocessing.
 _OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
-_DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # by these keys of a scale
-_THREADS_PER_GPU = 4  # of a training: one starts the GPU's work, the others compile
+_DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # divisor: divided keys
+_THREADS_PER_GPU = 4  # per training: one thread launches the GPU's kernels, the other threads compile
 SectionKind = TypeVar("SectionKind", bound=Struct)
 
 
 class RunName(NamedTuple):
-    """A run's folder in results/{scale}/runs."""
+    """The name of a run: its folder in results/{scale}/runs."""
 
     task: str
     experiment: str
@@ -45,7 +45,7 @@ class RunName(NamedTuple):
 
 
 class RowFault(InputError):
-    """A value that a run cannot have. `places`: the keys that may give the value, the one that counts first."""
+    """An invalid value of a run. `places`: all keys that may set the value; the first key takes precedence."""
 
     def __init__(self, problem: str, places: list[Place]):
         super().__init__(problem)
@@ -53,22 +53,22 @@ class RowFault(InputError):
 
 
 def laid_over(section: SectionKind, *changes: Struct | None) -> SectionKind:
-    """Return a section with the keys that changes give, of several the last."""
+    """Return a section with the set keys of all changes. A later change takes precedence."""
     given = {key: value for each in changes if each is not None for key, value in set_keys(each).items()}
     return structs.replace(section, **given)
 
 
 def set_keys(section: Struct) -> dict[str, Any]:
-    """Return the keys that a section gives with their values."""
+    """Return the set keys of a section with their values."""
     return {key: value for key, value in structs.asdict(section).items() if value is not UNSET}
 
 
 @dataclass(frozen=True)
 class ScaleSettings:
-    """A scale as the configuration has it, with all that it takes over from the configuration's common sections."""
+    """A scale of the configuration, merged with the configuration's common sections."""
 
     config: Config
-    name: str = ""  # of the configuration's scale, if not given
+    name: str = ""  # the default is the configuration's scale
 
     def __post_init__(self):
         object.__setattr__(self, "name", self.name or self.config.scale)
@@ -83,7 +83,7 @@ class ScaleSettings:
 
     @cached_property
     def tasks(self) -> dict[str, TranslationTask | ParsingTask]:
-        """Return all tasks by name, those of translation first."""
+        """Return all tasks by name: translation tasks, then parsing tasks."""
         return {**self.entry.tasks, **self.parsing}
 
     @property
@@ -94,11 +94,11 @@ class ScaleSettings:
     # ------------------------------------------------------------------ sections
 
     def section(self, name: str) -> Any:
-        """Return a section of the configuration with the values of the scale's own section of this name."""
+        """Return a section of the configuration. Values of the scale's section of this name take precedence."""
         return laid_over(getattr(self.config, name), getattr(self.entry, name))
 
     def preprocessing(self, task: str) -> Preprocessing:
-        """Return the preprocessing of a task's text: the scale's, with what a translation task says of its own."""
+        """Return the preprocessing of a task's text: the scale's settings, with the task's changes."""
         entry = self.tasks[task]
         own = {key: value for key in _OF_TASK if (value := getattr(entry, key, None)) is not None}
         return structs.replace(self.section("preprocessing"), **own)
@@ -118,12 +118,12 @@ class ScaleSettings:
         return self.config.experiments | self.config.baselines | self.config.ablations
 
     def runs(self, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
-        """Return a run of each task and experiment with each of the experiment's seeds, if it is a row of the scale."""
+        """Return a run for each task, experiment and seed. Experiments that are not in the scale's rows are skipped."""
         rows = [name for name in experiments if self.entry.rows is None or name in self.entry.rows]
         return [RunName(task, row, seed) for task, row in product(tasks, rows) for seed in self.seeds(task, row)]
 
     def seeds(self, task: str, experiment: str) -> list[int]:
-        """Return the seeds of an experiment: its own in the task or at the scale, or those of all."""
+        """Return the seeds of an experiment: from the task's `seeds_of`, the scale's `seeds_of` or its `seeds`."""
         own = (self.entry.seeds_of or {}) | (self.entry.tasks[task].seeds_of or {})
         return own.get(experiment, self.entry.seeds)
 
@@ -134,26 +134,26 @@ class ScaleSettings:
         return self.runs(self.entry.tasks, [*TABLE_2, *self.config.baselines])
 
     def table_3_runs(self) -> list[RunName]:
-        """Return the rows of Table 3, which are trained on the first task only."""
+        """Return the runs of Table 3, which has only the first task."""
         return self.runs([self.first_task], self.config.experiments)
 
     def table_5_runs(self) -> list[RunName]:
-        """Return the rows of Tables 3 and 5: the seed variance is estimated from all."""
+        """Return the runs of Tables 3 and 5: all of them contribute to the estimate of the seed variance."""
         return self.runs([self.first_task], [*self.config.experiments, *self.trained_ablations])
 
     def all_runs(self) -> list[RunName]:
-        """Return all trainings, each once."""
+        """Return all runs without duplicates."""
         return list(dict.fromkeys([*self.table_5_runs(), *self.table_2_runs(), *self.parser_runs()]))
 
     @cached_property
     def trained_ablations(self) -> list[str]:
-        """Return the ablations that contradict nothing in base and differ from base and from each other."""
+        """Return the ablations that do not contradict base and that differ from base and from each other."""
         base = set_keys(self.config.base) | set_keys(self.entry.base)
         tested: dict[str, dict] = {}
         for name, row in self.config.ablations.items():
             own = set_keys(row) | set_keys(self.entry.experiments.get(name, row))
             whole = base | own
-            # A row that contradicts itself is kept: it is refused where it is resolved.
+            # A row that contradicts itself stays in the list, so that `experiment` refuses it.
             if contradiction(own) or (whole not in (base, *tested.values()) and not contradiction(whole)):
                 tested[name] = whole
         return list(tested)
@@ -161,7 +161,7 @@ class ScaleSettings:
     # ------------------------------------------------------------------ one run
 
     def experiment(self, run: RunName) -> Experiment:
-        """Return a run: the rows that it consists of laid over each other, then divided by the scale's width and depth.
+        """Return a run's settings: merge its rows, then divide by the scale's width and depth.
 
         Raises RowFault naming the key.
         """
@@ -171,7 +171,7 @@ class ScaleSettings:
             by = getattr(self.entry, divisor)
             for key in values.keys() & keys:
                 if values[key] % by:
-                    problem = f"{values[key]} cannot be divided by {by}; give another, or leave it out of `rows`"
+                    problem = f"{values[key]} cannot be divided by {by}; change it, or remove the row from `rows`"
                     raise RowFault(f"{run.task}: {run.experiment}: {key}: {problem}", _sources(rows, key))
                 values[key] //= by
         values |= self._embedding(run.task)
@@ -188,7 +188,7 @@ class ScaleSettings:
             raise RowFault(f"{run.task}: {run.experiment}: {key}: {fault.problem}", _sources(rows, key)) from None
 
     def _rows(self, run: RunName) -> dict[Place, Struct]:
-        """Return the rows that a run consists of by their places in config.yaml; a later one wins."""
+        """Return a run's rows by their places in config.yaml. A later row takes precedence."""
         config, entry, scale = self.config, self.entry, ("scales", self.name)
         rows = {("optimizer",): config.optimizer, ("base",): config.base, (*scale, "base"): entry.base}
         if run.experiment == PARSER:
@@ -209,16 +209,16 @@ class ScaleSettings:
         }
 
     def _embedding(self, name: str) -> dict[str, int]:
-        """Return the rows of a task's embedding, and how many of them can be written."""
+        """Return the number of rows of a task's embedding, and the number of rows that can be output."""
         task = self.tasks[name]
-        if task.parses:  # symbols are the first rows
+        if task.parses:  # the first rows are the symbols
             return {"embedding_rows": task.symbols + task.vocabulary, "output_rows": task.symbols}
         return {"embedding_rows": task.embedding_rows, "output_rows": task.embedding_rows}
 
     def _about(self, run: RunName) -> dict[str, Any]:
-        """Return the fields of an Experiment other than its model and its training."""
+        """Return all fields of an Experiment except its model and its training."""
         task, logging = self.tasks[run.task], self.section("logging")
-        if task.parses:  # whose output BLEU does not measure
+        if task.parses:  # BLEU does not measure trees
             logging = structs.replace(logging, bleu_sentences=0)
         about = {
             "scale": self.name,
@@ -234,26 +234,26 @@ class ScaleSettings:
     # ------------------------------------------------------------------ corpora
 
     def sources(self, tasks: Iterable[str]) -> list[Source]:
-        """Return the sources of the files of these tasks: of a corpus only the languages of a task."""
+        """Return the sources of the files of these tasks: only the files in a task's languages."""
         files = dict.fromkeys(file[1:] for task in tasks for file in self.tasks[task].files())
         found = (self.config.corpora[corpus].source_of(ending) for corpus, ending in files)
         return [source for source in found if source is not None]
 
     def downloads(self, tasks: Iterable[str]) -> dict[str, Download]:
-        """Return the downloads of the files of these tasks by their names."""
+        """Return the downloads of these tasks by name."""
         return {
             source.download: self.config.downloads[source.download] for source in self.sources(tasks) if source.download
         }
 
     @property
     def absent_treebank(self) -> str | None:
-        """Return the folder of the Penn Treebank if Table 4 needs it and lacks it; `all` leaves out that table then."""
+        """Return the Penn Treebank's folder if Table 4 needs it and it is missing. `all` then skips Table 4."""
         banks = [source.path for source in self.sources(self.parsing) if getattr(source, "sections", None)]
         return next((path for path in banks if not Path(path).exists()), None)
 
 
 def _merged(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Lay rows over each other. A row that changes the architecture takes over nothing that only the former one has."""
+    """Merge rows. A row that changes the architecture drops the keys of the previous architecture."""
     values: dict[str, Any] = {}
     for row in rows:
         if row.get("architecture", former := values.get("architecture", "transformer")) != former:
@@ -263,14 +263,14 @@ def _merged(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _sources(rows: dict[Place, Struct], key: str) -> list[Place]:
-    """Return the places that may give a run this key, the one that counts first."""
+    """Return the places that may set a run's key. The first place takes precedence."""
     return [(*place, key) for place in reversed(rows)]
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:
-    """Return the processor threads of a training on each node; None where no profile has Slurm start it.
+    """Return a training's processor threads per node. Return None if no profile makes Slurm start the training.
 
-    resources: `launch`, `gpu` and `nodes`, as a profile gives them. Raises InputError if the last two are no numbers.
+    resources: the profile's `launch`, `gpu` and `nodes`. Raises InputError if `gpu` or `nodes` is no whole number.
     """
     if resources.get("launch", "here") == "here":
         return None

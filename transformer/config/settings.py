@@ -1,6 +1,6 @@
-"""config.yaml, read and checked. The structs check each value; this module, that names and numbers fit each other.
+"""Reader of config.yaml. The structs check single values. This module checks that names and numbers are consistent.
 
-Needs no torch: Snakemake imports it at each start, and each of its jobs does.
+It does not import torch, because Snakemake and each of its jobs import this module.
 """
 
 import os
@@ -15,28 +15,28 @@ import yaml
 from msgspec import structs
 
 from transformer.config.experiment import RECIPES
-from transformer.config.scales import TABLE_2, WHY, RowFault, ScaleSettings
+from transformer.config.scales import BLEU_VARIANTS, TABLE_2, RowFault, ScaleSettings
 from transformer.config.schema import Config, Corpus, Keys, ParsingTask, TranslationTask, Treebank
 from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, find_line, hint, read_yaml, structured
 
-CONFIG = Path("config.yaml")  # of the project's folder
-_DATA = ("label", "tasks", "parsing", "figures", "data_of_paper")  # keys of a scale that belong to its corpora
+CONFIG = Path("config.yaml")  # in the project's folder
+_DATA = ("label", "tasks", "parsing", "figures", "data_of_paper")  # keys of a scale that depend on its corpora
 
 
 # ------------------------------------------------------------------ reading
 
 
 def read(files: Iterable[str], entries: Iterable[str]) -> Config:
-    """Return config.yaml under `files` and `key=value` entries, as by Snakemake's options. Raises InputError."""
+    """Return config.yaml with the changes of `files` and `key=value` entries, like Snakemake. Raises InputError."""
     if not CONFIG.exists():
-        raise InputError(f"{CONFIG}: no such file: expected in the working folder, which must be the project's")
+        raise InputError(f"{CONFIG}: no such file in the working folder; run this command in the project's folder")
     files, given = [CONFIG, *files], _parsed(entries)
     return _checked(_laid_over(_content(files), given), files, given)
 
 
 def changes(files: Iterable[str], entries: Iterable[str]) -> dict:
-    """Return the changes of config.yaml that files and `key=value` entries make. Raises InputError."""
+    """Return the changes of files and `key=value` entries to config.yaml. Raises InputError."""
     return _laid_over(_content(files), _parsed(entries))
 
 
@@ -59,17 +59,17 @@ def _parsed(entries: Iterable[str]) -> dict:
         except yaml.YAMLError:
             equals = ""
         if not equals:
-            raise InputError(f"--config: expected key=value, the value in YAML, found {entry}")
+            raise InputError(f"--config: expected key=value with a value in YAML, found {entry}")
     return given
 
 
 def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, Any] = MappingProxyType({})) -> Config:
-    """Return the configuration that Snakemake has put together. Exits with one line if it is wrong."""
-    if content.get("partial") in ("true", "false"):  # from the command line, where these are texts to Snakemake
+    """Return the configuration that Snakemake has merged. Exits with one line if it is wrong."""
+    if content.get("partial") in ("true", "false"):  # Snakemake reads these values as text on the command line
         content = content | {"partial": content["partial"] == "true"}
     try:
         for file in files:
-            read_yaml(file)  # Snakemake takes the last of equal keys
+            read_yaml(file)  # refuses duplicate keys; Snakemake silently uses the last duplicate
         config = _checked(content, files, given, with_files=True)
         for folder in map(Path, (f"{config.results}/{config.scale}", "resources/corpora", "logs")):
             for place in (folder, *folder.parents):
@@ -81,29 +81,29 @@ def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, 
 
 
 def completed(file: Path, changes: dict) -> dict:
-    """Return the content of a configuration file with another workflow's changes."""
+    """Return the content of a configuration file, merged with another workflow's changes."""
     return _laid_over(read_yaml(file), changes)
 
 
 def _laid_over(below: Any, above: Any) -> Any:
-    """Return `above`, and of mappings what `below` says besides."""
+    """Return `above`. If both are mappings, merge them; values of `above` take precedence."""
     if not isinstance(below, dict) or not isinstance(above, dict):
         return above
     return below | {key: _laid_over(below.get(key), value) for key, value in above.items()}
 
 
 def renamed(content: Any, kind: Any, place: Place = ()) -> tuple[Any, list[str]]:
-    """Return content of a type with today's names in place of former keys, and a line about each of these."""
+    """Return the content with current keys instead of former keys, and a line for each former key."""
     lines: list[str] = []
     if isinstance(kind, type) and issubclass(kind, Keys) and isinstance(content, dict):
         types = {field.encode_name: field.type for field in structs.fields(kind)}
         for key in sorted(content.keys() & kind.FORMER.keys()):
             new = kind.FORMER[key]
-            lines.append(f"{'.'.join((*place, key))} is called {new} now")
+            lines.append(f"{'.'.join((*place, key))} is now called {new}")
             content = _laid_over({each: value for each, value in content.items() if each != key}, {new: content[key]})
     elif isinstance(content, dict) and get_origin(kind) is dict:
         types = dict.fromkeys(content, get_args(kind)[1])
-    else:  # Annotated or a union: the section is within
+    else:  # Annotated or a union contains the section
         for part in get_args(kind):
             content, found = renamed(content, part, place)
             lines += found
@@ -116,7 +116,7 @@ def renamed(content: Any, kind: Any, place: Place = ()) -> tuple[Any, list[str]]
 
 
 def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any], with_files: bool = False) -> Config:
-    """Return the configuration with its recipe laid over it. Raises InputError naming file and line.
+    """Return the configuration merged with its recipe. Raises InputError naming file and line.
 
     with_files: refuse a corpus or weights that do not exist.
     """
@@ -141,7 +141,7 @@ def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any
 
 
 def _where(places: list[Place], files: Iterable[str | Path], given: Mapping[str, Any]) -> str:
-    """Return the file and line that say most of the first place that is there whole, or else of any."""
+    """Return file and line of the first complete place, or of the longest incomplete place."""
     sources = [(str(file).removeprefix(f"{Path.cwd()}/"), Path(file).read_bytes()) for file in files]
     if given:
         sources.append(("--config", yaml.safe_dump(dict(given), default_flow_style=True, width=10**6)))
@@ -154,13 +154,13 @@ def _where(places: list[Place], files: Iterable[str | Path], given: Mapping[str,
 
 
 def _with_likes(place: Place, content: dict) -> list[Place]:
-    """Return a place and, in a scale that takes keys from others, the same place there."""
+    """Return a place and, if it is in a scale with `like`, the corresponding places in the other scales."""
     places, scales = [place], content.get("scales")
     while place[:1] == ("scales",) and len(place) > 1 and isinstance(scales, dict):
         scale = scales.get(place[1])
         like = scale.get("like") if isinstance(scale, dict) else None
         place = ("scales", like, *place[2:])
-        if not isinstance(like, str) or place in places:  # the end, or a circle
+        if not isinstance(like, str) or place in places:  # no further scale, or a cycle
             break
         places.append(place)
     return places
@@ -170,19 +170,19 @@ def _with_likes(place: Place, content: dict) -> list[Place]:
 
 
 def check(content: dict) -> Config:
-    """Return a configuration. Raises Misfit or RowFault at the first fault, at whichever scale."""
+    """Return a configuration. Raises Misfit or RowFault at the first fault in any scale."""
     config = structured(_with_scales(content), Config, CONFIG)
     _require_named(config.scales, config.scale, ("scale",), "scales")
     for recipe, changed in config.recipes.items():
         _require_named(RECIPES, recipe, ("recipes",), "recipes")
         for key in {"recipe", "recipes", "scale"} & changed.keys():
             _refuse(("recipes", recipe), f"expected keys that a recipe may change, found '{key}'")
-    for experiment in (*TABLE_2, *WHY):
+    for experiment in (*TABLE_2, *BLEU_VARIANTS):
         if experiment not in config.experiments:
-            _refuse(("experiments",), f"expected '{experiment}', which a table compares, found none")
+            _refuse(("experiments",), f"missing row '{experiment}', which a table needs")
     for kind, others in (("ablations", config.experiments), ("baselines", config.experiments | config.ablations)):
         for name in getattr(config, kind).keys() & others.keys():
-            _refuse((kind,), f"expected a name that no other row has, found '{name}'")
+            _refuse((kind,), f"expected a unique name, found '{name}', which another row has already")
     for name, corpus in config.corpora.items():
         for key, source in corpus.sources().items():
             if source.download:
@@ -194,7 +194,7 @@ def check(content: dict) -> Config:
 
 
 def _with_scales(content: dict) -> dict:
-    """Return a configuration's content in which each scale with `like` has the other scale's keys, too."""
+    """Return a configuration's content in which each scale with `like` also has the keys of the other scale."""
     scales = content.get("scales")
     if not isinstance(scales, dict):
         return content
@@ -209,7 +209,7 @@ def _with_scales(content: dict) -> dict:
                 CONFIG, ("scales", name, "like"), f"expected another scale ({', '.join(names)}), found '{like}'"
             )
         other = whole(like, (name, *above))
-        if not isinstance(other, dict):  # refused in its place
+        if not isinstance(other, dict):  # the check of the other scale refuses it
             return scale
         if "tasks" in scale:
             other = {key: value for key, value in other.items() if key not in _DATA}
@@ -219,7 +219,7 @@ def _with_scales(content: dict) -> dict:
 
 
 def _check_runs(scale: ScaleSettings) -> None:
-    """Refuse rows whose values contradict each other at the scale that is built; at another they may go together."""
+    """Refuse rows with contradictory values at the chosen scale only. Other scales may change these values."""
     layers = {}
     for run in scale.all_runs():  # ablations come last
         try:
@@ -229,7 +229,7 @@ def _check_runs(scale: ScaleSettings) -> None:
         if run.experiment in scale.config.ablations and run.experiment.endswith("-2N"):
             found, twice = (layers[name] * scale.entry.depth for name in (run.experiment, "base"))
             if found != 2 * twice:
-                problem = f"{run.experiment}: N: expected {2 * twice}, twice base's, found {found}"
+                problem = f"{run.experiment}: N: expected {2 * twice}, twice the N of base, found {found}"
                 _refuse(("scales", scale.name), problem)
 
 
@@ -239,8 +239,8 @@ def _require_files(scale: ScaleSettings) -> None:
     for run in scale.all_runs():
         path = scale.experiment(run).training.initial_weights
         if path and scale.config.results not in map(str, Path(path).parents):  # else a rule makes it
-            weights["initial_weights"] = path
-    for task in scale.tasks.values():
+            weights[f"{run}: initial_weights"] = path
+    for name, task in scale.tasks.items():
         for _, corpus, ending in task.files():
             source = scale.config.corpora[corpus].source_of(ending)
             of_user = source is not None and source.path and not getattr(source, "sections", None)
@@ -248,7 +248,7 @@ def _require_files(scale: ScaleSettings) -> None:
                 part = ("treebank",) if scale.config.corpora[corpus].treebank else ("files", ending)
                 _refuse(("corpora", corpus, *part, "path"), f"no such file: {source.path}")
         if task.parses and task.silver and task.silver.path:
-            weights["silver.path"] = task.silver.path
+            weights[f"{name}: silver.path"] = task.silver.path
     for key, path in weights.items():
         if not Path(path).exists():
             raise InputError(f"{CONFIG}: {key}: no such file: {path}")
@@ -262,11 +262,11 @@ def _check_scale(scale: ScaleSettings) -> None:
         for experiment in getattr(each, key, None) or ():
             _require_named(scale.experiments, experiment, (*where, key), "experiments, baselines and ablations")
     if entry.rows and "base" not in entry.rows:
-        _refuse((*place, "rows"), "expected base among them, with which the others are compared")
+        _refuse((*place, "rows"), "expected a list with 'base', because other rows are compared with it")
     for name, task in entry.tasks.items():
-        for other in scale.config.scales:  # the rules tell translators from parsers by their names
+        for other in scale.config.scales:  # the rules distinguish translation from parsing by the task's name
             if name in ScaleSettings(scale.config, other).parsing:
-                problem = f"'{name}' is a task of scale {scale.name} already"
+                problem = f"expected a name that no translation task has, found '{name}', a task of scale {scale.name}"
                 _refuse(("scales", other, "parsing", "tasks"), problem)
         _check_corpora(scale.config, task, (*place, "tasks", name))
     for name, task in scale.parsing.items():
@@ -278,7 +278,7 @@ def _check_scale(scale: ScaleSettings) -> None:
 
 
 def _check_corpora(config: Config, task: TranslationTask | ParsingTask, where: Place) -> None:
-    """Refuse corpora that are not there, lack a language or trees, or are both learned from and tested on."""
+    """Refuse corpora that are missing, lack a language or trees, or are in both training data and test data."""
     for key, name, ending in task.files():
         place = (*where, *key.split(".", 1))
         endings = _require_named(config.corpora, name, place, "corpora").endings()
@@ -293,13 +293,12 @@ def _check_corpora(config: Config, task: TranslationTask | ParsingTask, where: P
             both = [(tested[key], parts[key]) for key in tested.keys() & parts.keys()]
             if any(max(one.start, two.start) < min(one.stop, two.stop) for one, two in both):
                 also = f", which shares sentences with '{other}'" if name != other else ""
-                _refuse(
-                    (*where, *split.split(".", 1)), f"expected a corpus that is not learned from, found '{name}'{also}"
-                )
+                problem = f"expected a corpus outside the training data, found '{name}'{also}"
+                _refuse((*where, *split.split(".", 1)), problem)
 
 
 def _parts_of(config: Config, corpus: Corpus) -> dict[tuple, range]:
-    """Return a corpus's sources, whatever its name: ranges of the grammar's sentences or of sections, whole files."""
+    """Return a corpus's sources: ranges of the grammar's sentences, ranges of sections or whole files."""
     if grammar := corpus.grammar:
         return {("grammar", grammar.seed): range(grammar.skip, grammar.skip + grammar.take)}
     parts = {}
@@ -312,7 +311,7 @@ def _parts_of(config: Config, corpus: Corpus) -> dict[tuple, range]:
 
 
 def _require_named(names: Any, name: str, where: Place, kind: str) -> Any:
-    """Return the entry of a name. Raises Misfit where there is none."""
+    """Return the entry of a name. Raises Misfit if the name is missing."""
     if name not in names:
         _refuse(where, f"expected one of {kind} ({', '.join(names)}), found '{name}'{hint(name, names)}")
     return names[name] if isinstance(names, dict) else name

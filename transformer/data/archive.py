@@ -1,6 +1,6 @@
-"""The lines of a file, a .gz or a member of an archive; and small members one by one.
+"""Readers of text files, .gz files and members of archives.
 
-Members are read as bytes and written under our own names, so that their paths in the archive can do no harm.
+Members are read as bytes and written under our own names, so that malicious paths in an archive do no harm.
 """
 
 import gzip
@@ -34,10 +34,10 @@ def unpack(
     member: str | None = None,
     lines: int | None = None,
 ) -> None:
-    """Write one side of a corpus as plain text: UTF-8, one sentence a line. Lines end at a line feed only.
+    """Write one side of a corpus as plain text: UTF-8, one sentence per line. Only a line feed ends a line.
 
-    path, member: as for `read_text`. format: plain lines, or WMT's <seg> elements. lines: their expected number.
-    Raises InputError, naming `path`, at another number of lines and as `read_text` does.
+    path, member: see `read_text`. format: plain lines, or WMT's <seg> elements. lines: expected number of lines.
+    Raises InputError, naming `path`, if the number of lines differs, and like `read_text`.
     """
     name, text, count = _member_named(path, member), read_text(path, member), 0
     if format == "sgm":
@@ -53,12 +53,12 @@ def unpack(
 
 
 def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
-    """Yield the lines of `path`, or of its `member` if it is an archive; what is named .gz is unpacked.
+    """Yield the lines of `path`, or of its `member` if it is an archive. Files and members named .gz are unpacked.
 
-    Reads the archive to its end, where checksums are kept. Raises InputError, naming `path`.
+    Reads the archive to its end, because its checksums are there. Raises InputError, naming `path`.
     """
     if str(path).endswith(_ARCHIVES) != bool(member):
-        raise InputError(f"{path}: expected a member's name with an archive ({', '.join(_ARCHIVES)}), else none")
+        raise InputError(f"{path}: expected a member's name for an archive ({', '.join(_ARCHIVES)}), else no member")
     with open_input(path) as file, _undamaged(path):
         members, names = _members(file) if member else iter([("", file)]), []
         for name, content in members:
@@ -68,7 +68,7 @@ def read_text(path: str | Path, member: str | None = None) -> Iterator[str]:
                 break
         else:
             nearest = ", ".join(get_close_matches(member, names, n=3, cutoff=0.0)) or "none"
-            raise InputError(f"{path}: expected a member {member}, found none; the nearest are {nearest}")
+            raise InputError(f"{path}: expected a member {member}, found none; the most similar are {nearest}")
         yield from decode_lines(split_lines(stream), _member_named(path, member))
         deque(members, maxlen=0)
 
@@ -78,15 +78,15 @@ def _member_named(path: str | Path, member: str | None = None) -> str:
 
 
 def read_members(path: str | Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
-    """Yield in order the path and all bytes of each member of an archive whose path is `wanted`."""
+    """Yield path and content of each member of an archive with a `wanted` path, in order."""
     with open_input(path) as file, _undamaged(path):
         yield from ((name, content.read()) for name, content in _members(file) if wanted(name))
 
 
 def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield path and content of each regular file in a .tar, plain or through gzip, or a .zip; read a .tar to its end.
+    """Yield path and content of each regular file in a .tar, .tar.gz or .zip. A .tar is read to its end.
 
-    The first bytes decide, not the name: the same members may be published in several packings.
+    The first bytes determine the format, because equal members may be published in archives of several formats.
     """
     start = file.read(2)
     file.seek(0)
@@ -107,19 +107,19 @@ def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
 
 @contextmanager
 def _undamaged(path: str | Path) -> Iterator[None]:
-    """Turn the errors of the libraries that read `path` into an InputError that names it."""
+    """Convert the errors of libraries that read `path` to an InputError that names `path`."""
     try:
         yield
     except _DAMAGED as error:
-        raise InputError(f"{path}: damaged or cut short: {str(error) or type(error).__name__}") from error
-    except RuntimeError as error:  # of zipfile: encrypted, or packed in a way that it does not know
+        raise InputError(f"{path}: damaged or truncated: {str(error) or type(error).__name__}") from error
+    except RuntimeError as error:  # zipfile raises it on encryption and on unsupported compression
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def _find_segments(lines: Iterable[str], name: str | Path) -> Iterator[str]:
-    """Yield the sentences of a WMT .sgm file. Raises InputError, naming `name`, if one does not end on its line."""
+    """Yield the sentences of a WMT .sgm file. Raises InputError, naming `name`, if a sentence spans two lines."""
     for number, line in enumerate(lines, start=1):
         segments = _SEGMENT.findall(line)
         if len(segments) != len(re.findall(r"<seg\b", line, re.IGNORECASE)):
-            raise InputError(f"{name}, line {number}: expected every <seg> to end with </seg> on its line")
+            raise InputError(f"{name}, line {number}: expected </seg> on the line of its <seg>, found none")
         yield from (html.unescape(text).replace("\n", " ").strip() for text in segments)  # &#10; would break the line

@@ -1,7 +1,7 @@
-"""§5.1: tokenised text to token arrays on disk, by one byte-pair vocabulary that source and target share.
+"""§5.1: tokenised text to token arrays on disk, with one byte-pair vocabulary for source and target.
 
-Memory does not grow with the corpus. A parser's brackets and tags (§6.3) are symbols, each with an id: after the
-special ids and before the subwords, so that the softmax covers the first rows only.
+Memory use does not grow with the corpus. A parser's brackets and tags (§6.3) are symbols. Their ids are between the
+special ids and the subwords, so that the softmax covers only the first rows.
 """
 
 import html
@@ -41,25 +41,25 @@ from transformer.storage.files import (
 from transformer.storage.records import Checksum, Count
 
 logger = logging.getLogger(__name__)
-TOKEN = np.dtype("<u2")  # a vocabulary has at most 65,535 rows
-_PLACE = np.dtype("<i8")
-CHUNK_SIZE = 2000  # items that a worker takes at once: enough to hide the hand-over, little to hold in memory
+TOKEN = np.dtype("<u2")  # a vocabulary has up to 65,535 rows
+_OFFSET = np.dtype("<i8")
+CHUNK_SIZE = 2000  # items per task of a worker: enough to hide the transfer, small enough for memory
 
 SPECIAL = 3  # PAD, EOS and UNK
-_SYMBOL_NAME = "symbol "  # the beginning of a symbol's name; no subword contains a space
-UNUSED = "unused {}"  # the symbol of a row without a use; no real symbol contains a space
-CONTINUED = "@@"  # ends the name of a subword whose word goes on in the next
-_SKIPPED = 4192  # bytes: SentencePiece skips longer lines, and those with _RESERVED
+_SYMBOL_NAME = "symbol "  # prefix of a symbol's name; no subword contains a space
+UNUSED = "unused {}"  # the symbol of an unused row; no real symbol contains a space
+CONTINUED = "@@"  # suffix of a subword's name if its word continues
+_SKIPPED = 4192  # bytes: SentencePiece skips longer lines and lines with _RESERVED
 _RESERVED = "\u2585"
 _TOKEN_NAMES = {EOS: "<EOS>", PAD: "<start>"}  # the decoder starts from PAD
-_SPACE = "\u2581"  # SentencePiece's space, which begins a subword that begins a word
+_SPACE = "\u2581"  # SentencePiece's space, the first character of a subword at the beginning of a word
 
 _assigned: list[Callable[[list], object]] = []  # a worker process's task
 
 
-class Counts(TypedDict):  # of the pairs of a split; tokenised text and treebanks have others, too
-    kept: Count
-    files: NotRequired[dict[str, Checksum]]  # of the text, by name
+class Counts(TypedDict):  # of a split; tokenised text and treebanks have further counts
+    kept: Count  # number of pairs
+    files: NotRequired[dict[str, Checksum]]  # checksums of the text files by name
 
 
 def learn(
@@ -71,19 +71,19 @@ def learn(
     longest: int | None = None,
     by_script: bool = False,
 ) -> None:
-    """Learn `size` subwords, PAD, EOS, UNK and `symbols` included, on at most `sentences` lines of `texts`.
+    """Learn `size` subwords, including PAD, EOS, UNK and `symbols`, on up to `sentences` lines of `texts`.
 
-    longest: the maximum number of characters of a subword; if None, SentencePiece's 16, which splits long German words.
-    by_script: a subword has letters of one script, digits or punctuation, never a mixture, as raw text needs. Moses
-    has already cut its text into words, which subwords may then span, as in subword-nmt.
-    The same texts give the same vocabulary. Raises InputError if they have fewer subwords, or need more.
+    longest: maximum number of characters in a subword. The default is SentencePiece's 16, which splits long German
+    words. by_script: raw text needs subwords without a mixture of scripts, digits and punctuation. Moses has already
+    split its text into words, so that a subword may span a whole word, like in subword-nmt.
+    Equal texts give equal vocabularies. Raises InputError if the texts have fewer subwords, or need more.
     """
     model, long, reserved = io.BytesIO(), False, 0
     for line in evenly(texts, sentences):
-        long |= len(line.encode()) > _SKIPPED  # the model's bytes include the limit: it is raised only if needed
+        long |= len(line.encode()) > _SKIPPED  # the model's file contains the limit: it is raised only if needed
         reserved += _RESERVED in line
     if reserved:
-        logger.warning("%s lines have U+2585, which is SentencePiece's own: it is learned as a space", reserved)
+        logger.warning("%s lines contain U+2585, which SentencePiece reserves: a space replaces it", reserved)
     try:
         with at_once():
             sentencepiece.SentencePieceTrainer.train(
@@ -102,39 +102,39 @@ def learn(
                 num_threads=1,
                 **({"max_sentencepiece_length": longest} if longest else {}),
                 **({"max_sentence_length": LONGEST_LINE} if long else {}),
-                minloglevel=2,  # errors; it would warn that a million lines are many
+                minloglevel=2,  # errors only; otherwise it warns of a million lines
             )
     except RuntimeError as error:
-        problem = str(error).rpartition("] ")[2] or error  # without the place in SentencePiece's code
-        raise InputError(f"{', '.join(map(str, texts))}: no vocabulary of {size}: {problem}") from None
+        problem = str(error).rpartition("] ")[2] or error  # without the line of SentencePiece's code
+        raise InputError(f"{', '.join(map(str, texts))}: cannot learn {size} subwords: {problem}") from None
     write(output, model.getvalue())
 
 
 def find_symbols(text: Path, rows: int) -> list[str]:
-    """Return the sorted symbols of linearised trees, then unused ones up to `rows`, PAD, EOS and UNK included."""
+    """Return the sorted symbols of linearised trees, then unused symbols up to `rows` (with PAD, EOS and UNK)."""
     symbols = sorted({symbol for line in read_lines(text) for symbol in line.split()})
-    room = rows - SPECIAL - len(symbols)
-    if room < 0:
-        raise InputError(f"{text}: expected {rows - SPECIAL} different symbols at most, found {len(symbols)}")
-    return [*symbols, *map(UNUSED.format, range(room))]
+    unused = rows - SPECIAL - len(symbols)
+    if unused < 0:
+        raise InputError(f"{text}: expected up to {rows - SPECIAL} different symbols, found {len(symbols)}")
+    return [*symbols, *map(UNUSED.format, range(unused))]
 
 
 def blank(line: str) -> bool:
-    """Return whether a line has only spaces, controls, U+200B and its like, and SentencePiece's space."""
+    """Return whether a line has only spaces, control and format characters, and SentencePiece's space."""
     return all(char == _SPACE or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in line)
 
 
 def evenly(texts: list[Path], most: int) -> Iterator[str]:
-    """Yield at most `most` lines of `texts`, at equal distances (SentencePiece draws other lines in each process)."""
+    """Yield up to `most` evenly spaced lines of `texts`. SentencePiece's own sample differs in each process."""
     for text in texts:
         require_file(text)
-    # Decode all lines first: SentencePiece would lose the message of an InputError.
+    # All lines are decoded first, because SentencePiece would lose the message of an InputError.
     total = sum(1 for text in texts for _ in read_lines(text))
     return draw(itertools.chain.from_iterable(map(read_lines, texts)), total, most)
 
 
 class Subwords:
-    """A learned vocabulary. Raises InputError where its special ids are not this project's."""
+    """A learned vocabulary. Raises InputError if its special ids differ from this project's."""
 
     def __init__(self, path: str | Path):
         self.path = str(path)
@@ -151,35 +151,35 @@ class Subwords:
             raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {ids}")
 
     def fitting(self, rows: int) -> Self:
-        """Return these subwords. Raises InputError if there are more than a model's rows."""
+        """Return these subwords. Raises InputError if a model has fewer rows."""
         if len(self) > rows:
-            raise InputError(f"{self.path}: expected {rows} subwords at most, the model's rows, found {len(self)}")
+            raise InputError(f"{self.path}: expected up to {rows} subwords (the model's rows), found {len(self)}")
         return self
 
     def __len__(self) -> int:
         return self.processor.vocab_size()
 
     def encode(self, lines: list[str]) -> list[list[int]]:
-        """Turn tokenised sentences into ids, each ending in EOS."""
+        """Convert tokenised sentences to ids with EOS at the end."""
         try:
             return self.processor.encode(lines, add_eos=True, num_threads=1)
         except TypeError:
             raise InputError("expected text in UTF-8, found other bytes in an argument") from None
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
-        """Turn ids, with or without EOS, into tokenised sentences."""
+        """Convert ids, with or without EOS, to tokenised sentences."""
         return self.processor.decode(sentences)
 
     def names(self, ids: list[int]) -> list[str]:
-        """Return the tokens for readers: without Moses' escapes, and ending in @@ if the word goes on."""
+        """Return the tokens for display: without Moses' escapes, and with @@ at the end if the word continues."""
         named = [_TOKEN_NAMES.get(token) or html.unescape(self.pieces[token].removeprefix(_SPACE)) for token in ids]
         begins = [token in _TOKEN_NAMES or self.pieces[token].startswith(_SPACE) for token in [*ids, EOS]]
-        goes_on = [token not in _TOKEN_NAMES and not begun for token, begun in zip(ids, begins[1:], strict=True)]
-        return [name + CONTINUED * more for name, more in zip(named, goes_on, strict=True)]
+        continues = [token not in _TOKEN_NAMES and not begun for token, begun in zip(ids, begins[1:], strict=True)]
+        return [name + CONTINUED * more for name, more in zip(named, continues, strict=True)]
 
     @cached_property
     def symbols(self) -> dict[str, int]:
-        """A parser's symbols and their ids, without unused ones; empty in a translator's vocabulary."""
+        """A parser's symbols and their ids, without unused symbols. Translation vocabularies have no symbols."""
         names = {piece: token for token, piece in enumerate(self.pieces) if piece.startswith(_SYMBOL_NAME)}
         return {name.removeprefix(_SYMBOL_NAME): token for name, token in names.items() if name.count(" ") == 1}
 
@@ -191,31 +191,31 @@ class Subwords:
         return begins + [False] * (rows - len(begins))
 
     def encode_symbols(self, lines: list[str]) -> list[list[int]]:
-        """Turn linearised trees into ids, each ending in EOS; a symbol that is not in the vocabulary is UNK."""
+        """Convert linearised trees to ids with EOS at the end. Symbols outside the vocabulary become UNK."""
         return [[*(self.symbols.get(symbol, UNK) for symbol in line.split()), EOS] for line in lines]
 
     def decode_symbols(self, ids: list[int]) -> list[str]:
-        """Turn ids without EOS into symbols; UNK becomes ""."""
+        """Convert ids without EOS to symbols. UNK becomes ""."""
         return ["" if token == UNK else self.pieces[token].removeprefix(_SYMBOL_NAME) for token in ids]
 
 
 def parallel(
     task: Callable[[list], object], items: Iterable, processes: int, size: Callable[[Any], int] = lambda item: 1
 ) -> Iterator:
-    """Yield `task` of each chunk of `items`, in order, computed by `processes`; at most two chunks wait for each.
+    """Yield the results of `task` on chunks of `items`, in order, from `processes`. Up to two chunks per process wait.
 
-    size: the characters of an item; long ones make smaller chunks. Raises InputError if a process is killed.
+    size: characters of an item; long items make smaller chunks. Raises InputError if a process is killed.
     """
     chunks = groups(items, CHUNK_SIZE, size)
     if processes == 1:
         yield from map(task, chunks)
         return
-    context = multiprocessing.get_context("spawn")  # forking a process whose libraries run threads can deadlock
+    context = multiprocessing.get_context("spawn")  # a fork of a process with threads can deadlock
     pool = ProcessPoolExecutor(processes, context, initializer=_start, initargs=(task,))
     waiting: deque[Future] = deque()
     try:
         for chunk in chunks:
-            with blocked(signal.SIGINT):  # in new workers, too: a terminal sends Ctrl-C to all processes
+            with blocked(signal.SIGINT):  # also in new workers, because a terminal sends Ctrl-C to all processes
                 waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * processes:
                 yield waiting.popleft().result()
@@ -227,7 +227,7 @@ def parallel(
 
 
 def _start(task: Callable[[list], object]) -> None:
-    """Prepare a worker: it keeps its task, and exits when its parent does."""
+    """Prepare a worker: store its task, and make it exit with its parent."""
     parent = multiprocessing.parent_process()
     Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     _assigned.append(task)
@@ -238,10 +238,10 @@ def _work(chunk: list) -> object:
 
 
 def _encode(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids end to end and the sentences' lengths: as arrays, which processes exchange fast."""
+    """Return the packed ids and the sentences' lengths as arrays, because processes exchange arrays fast."""
     sentences = encode(lines)
     ids = np.fromiter(itertools.chain.from_iterable(sentences), TOKEN)
-    return ids, np.fromiter(map(len, sentences), _PLACE)
+    return ids, np.fromiter(map(len, sentences), _OFFSET)
 
 
 def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, processes: int, symbols: bool = False) -> None:
@@ -249,7 +249,7 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
     end, subwords = 0, Subwords(vocabulary)
     task = partial(_encode, subwords.encode_symbols if symbols else subwords.encode)
     with replacing(ids, "wb") as id_file, replacing(offsets, "wb") as offset_file:
-        offset_file.write(np.zeros(1, _PLACE).tobytes())
+        offset_file.write(np.zeros(1, _OFFSET).tobytes())
         for chunk, lengths in parallel(task, read_lines(text), processes, len):
             id_file.write(chunk.tobytes())
             ends = end + np.cumsum(lengths)
@@ -258,30 +258,30 @@ def write_tokens(text: Path, vocabulary: Path, ids: Path, offsets: Path, process
 
 
 def require_short(text: Path, vocabulary: Subwords, longest: int) -> None:
-    """Raise InputError at the first line of tokenised text with more than `longest` tokens, EOS included."""
+    """Raise InputError at the first line of tokenised text with more than `longest` tokens, including EOS."""
     sentences = map(vocabulary.encode, groups(read_lines(text), CHUNK_SIZE, len))
     for number, ids in enumerate(itertools.chain.from_iterable(sentences), start=1):
         if len(ids) > longest:
-            most = f"{longest:,} can be translated, the model's positions less decoding.extra_length"
-            raise InputError(f"{text}, line {number}: {len(ids):,} subwords, at most {most}")
+            expected = f"expected up to {longest:,} subwords (the model's positions minus decoding.extra_length)"
+            raise InputError(f"{text}, line {number}: {expected}, found {len(ids):,}")
 
 
 @dataclass(frozen=True)
 class TokenArray:
-    """One side of a corpus, memory-mapped: all ids end to end; sentence i is ids[offsets[i]:offsets[i + 1]]."""
+    """One side of a corpus as memory-mapped packed ids. Sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     ids: np.ndarray
     offsets: np.ndarray
 
     @classmethod
     def open(cls, ids: str | Path, offsets: str | Path) -> Self:
-        """Map the two files into memory. Raises InputError if they are no token array."""
+        """Map the two files into memory. Raises InputError if they are not a token array."""
         try:
-            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, _PLACE, mode="r"))
-        except (OSError, ValueError) as error:  # missing, empty, or cut within a number
+            array = cls(np.memmap(ids, TOKEN, mode="r"), np.memmap(offsets, _OFFSET, mode="r"))
+        except (OSError, ValueError) as error:  # the file is missing, empty or truncated
             raise InputError(f"{ids} and {offsets}: not a token array: {error}") from error
         if len(array.ids) != array.offsets[-1]:
-            raise InputError(f"{ids}: expected {array.offsets[-1]} tokens, as {offsets} says, found {len(array.ids)}")
+            raise InputError(f"{ids}: expected {array.offsets[-1]} tokens (from {offsets}), found {len(array.ids)}")
         return array
 
     @property
@@ -295,7 +295,7 @@ class TokenArray:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sentences at `indices` end to end, as int64, and their lengths."""
+        """Return the sentences at `indices`, packed as int64, and their lengths."""
         starts = self.offsets[indices]
         lengths = self.offsets[indices + 1] - starts
         shifts = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)

@@ -1,7 +1,7 @@
-"""Files from the network, checked before they get their name.
+"""Downloads. A file gets its name only after the check of its checksum.
 
-The bytes are collected in `NAME.SUM.part` beside the output; SUM is the beginning of the expected checksum. That file
-outlives a failure: the next attempt resumes from it, and bytes with another checksum are never mixed into it.
+`NAME.SUM.part` in the folder of the output collects the bytes; SUM is the beginning of the expected checksum. This file
+survives a failure, and the next attempt resumes from it. It never mixes bytes of files with different checksums.
 """
 
 import logging
@@ -23,20 +23,20 @@ from transformer.storage.files import InputError, checksum, naming
 
 logger = logging.getLogger(__name__)
 
-_TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces: the old servers stall
-_ANSWER_SECONDS = 60.0  # until an answer has begun: a slow server may send its header byte by byte
-_ATTEMPTS = 5  # in a row that bring nothing new
-_PAUSE_SECONDS = 1.0  # after the first failure, doubled after each: 15 s in all outlast a restarting server
-_PASSING = (408, 429, 500, 502, 503, 504)  # statuses that ask for patience
+_TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces, because old servers stall
+_ANSWER_SECONDS = 60.0  # until an answer begins, because a slow server may send its header byte by byte
+_ATTEMPTS = 5  # maximum number of consecutive attempts without progress
+_PAUSE_SECONDS = 1.0  # first pause; each further pause doubles. 15 s in total survive the restart of a server
+_PASSING = (408, 429, 500, 502, 503, 504)  # temporary HTTP errors
 
 
 class _Refused(Exception):
-    """An address does not have the file. Another request is of no use."""
+    """A URL does not have the file. A further request would not help."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """Addresses of the same bytes, tried in turn, and their checksum in hexadecimal and size, if they are known."""
+    """URLs of the same bytes, tried in this order, and their hexadecimal checksum and size (None if unknown)."""
 
     urls: list[str]
     sha256: str | None = None
@@ -60,9 +60,9 @@ class Version:
 
 
 def fetch_first(versions: list[Version], output: Path, mirror: Path | None = None) -> None:
-    """Write the first of `versions` that an address has to `output`. A mirror has the file of a URL at HOST/PATH.
+    """Download the first available of `versions` to `output`. A mirror has the file of a URL at HOST/PATH.
 
-    Raises InputError, with a reason for every address, when none has its file.
+    Raises InputError, with a reason for each URL, if all URLs fail.
     """
     if any(version.difference(output) is None for version in versions):
         return
@@ -73,7 +73,7 @@ def fetch_first(versions: list[Version], output: Path, mirror: Path | None = Non
         part = version.part(output)
         resumed = _length(part) > 0 and version.size is not None
         try:
-            for _ in range(1 + resumed):  # the bytes that were there before may be to blame
+            for _ in range(1 + resumed):  # a second attempt from the beginning, because old bytes may be wrong
                 _download(place, part, version.size)
                 if not (wrong := version.difference(part)):
                     break
@@ -88,7 +88,7 @@ def fetch_first(versions: list[Version], output: Path, mirror: Path | None = Non
             for other in versions:
                 other.part(output).unlink(missing_ok=True)
             return
-    raise InputError(f"{output.name}: no address gave it: {'; '.join(reasons)}")
+    raise InputError(f"{output.name}: all URLs failed: {'; '.join(reasons)}")
 
 
 def mirrored(mirror: Path | None, url: str) -> Path | None:
@@ -96,7 +96,7 @@ def mirrored(mirror: Path | None, url: str) -> Path | None:
 
 
 def _download(place: str | Path, part: Path, size: int | None) -> None:
-    """Complete `part` to `size` bytes, in as many attempts as bring something new. Raises _Refused."""
+    """Complete `part` to `size` bytes, with new attempts as long as they make progress. Raises _Refused."""
     if isinstance(place, Path):
         if not place.is_file():
             raise _Refused("no such file")
@@ -105,7 +105,7 @@ def _download(place: str | Path, part: Path, size: int | None) -> None:
     failures, farthest = 0, _length(part)
     while _length(part) < (size or 1 << 63):
         try:
-            _transfer(place, part, _length(part) if size else 0, size)  # of unknown size, from the beginning
+            _transfer(place, part, _length(part) if size else 0, size)  # without a size, from the beginning
             return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
             failures = 1 if _length(part) > farthest else failures + 1
@@ -113,7 +113,7 @@ def _download(place: str | Path, part: Path, size: int | None) -> None:
             if failures == _ATTEMPTS:
                 raise _Refused(f"{type(error).__name__}: {error}, {_ATTEMPTS} times") from error
             pause = _PAUSE_SECONDS * 2 ** (failures - 1)
-            logger.warning("%s: %s; again in %g s", place, error, pause)
+            logger.warning("%s: %s; retrying in %g s", place, error, pause)
             time.sleep(pause)
         except (requests.RequestException, ValueError) as error:  # ValueError: a redirect to no address
             raise _Refused(f"{type(error).__name__}: {error}") from error
@@ -143,13 +143,13 @@ def _answer(url: str, headers: dict[str, str]) -> requests.Response:
 
 
 def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
-    """Write what one request gives from the byte `start` on. Raises ConnectionError for what may pass, or _Refused."""
+    """Write the bytes of one request from `start` on. Raises ConnectionError on temporary errors, else _Refused."""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with _answer(url, headers) as response:
         status = f"HTTP {response.status_code} {response.reason}"
         ranged = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
         if refused := start and not ranged and response.status_code in (206, 416):
-            part.unlink()  # the server cannot go on from there
+            part.unlink()  # the server cannot resume from there
         if refused or response.status_code in _PASSING:
             raise requests.ConnectionError(status)
         if response.status_code not in (200, 206):
@@ -159,7 +159,7 @@ def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
         total = start + int(announced) if announced.isdecimal() else size
         if None not in (size, total) and total != size:
             raise _Refused(f"expected {size} bytes, found {total}")
-        seconds = 0.1 if sys.stderr.isatty() else 10  # a log needs few lines
+        seconds = 0.1 if sys.stderr.isatty() else 10  # few lines in a log
         bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, mininterval=seconds)
         with bar, naming(part), open(part, "ab" if start else "wb") as file:
             read = partial(response.raw.read1, 1 << 20, decode_content=False)
@@ -172,5 +172,5 @@ def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
 
 
 def _length(path: Path) -> int:
-    """Return the size of a file in bytes, 0 if there is none."""
+    """Return the size of a file in bytes, or 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0

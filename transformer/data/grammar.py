@@ -1,11 +1,11 @@
-"""The demo's corpus: made-up English sentences of 4 to 12 words, their German and French translations, and their trees.
+"""The demo's corpus: artificial English sentences of 4 to 12 words with German and French translations and trees.
 
     The small cat must hide a red key for its queen.
     Die kleine Katze muss einen roten Schlüssel für ihre Königin verstecken.
     Le petit chat doit cacher une clé rouge pour sa reine.
 
-Articles and adjectives agree, a German infinitive comes last, most French adjectives follow their noun; a possessive
-has an antecedent. The words are chosen for regular forms: no dative, no noun with cases, no elision.
+Articles and adjectives agree, a German infinitive comes last, and most French adjectives follow their noun. A
+possessive has an antecedent. All words have regular forms: no dative, no noun with cases, no elision.
 """
 
 import random
@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_Pick = Callable[[Any], Any]  # draws one of several choices, each with the same probability
+_Pick = Callable[[Any], Any]  # draws one of several choices with equal probability
 
 
 def _rows(table: str) -> list:
@@ -30,14 +30,14 @@ def _rows(table: str) -> list:
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _NOUNS, _ADJECTIVES, _DETERMINERS = _rows("nouns"), _rows("adjectives"), _rows("determiners")
 *_VERBS, _MUST, _CAN, _BE, _MAKE = _rows("verbs")
-_FORMS = "mafnp"  # of German: masculine, its accusative, feminine, neuter, plural
+_FORMS = "mafnp"  # German forms: masculine, masculine accusative, feminine, neuter, plural
 _DEGREES = ("", "", ""), ("very", "sehr", "très"), ("too", "zu", "trop")
 _PREPOSITIONS = ("for", "für", "pour"), ("without", "ohne", "sans")  # both govern the accusative
 _MOST_WORDS = 12  # English words
 
 
 class Item(NamedTuple):
-    """A sentence in three languages; the leaves of `tree` are the tokens of the English one."""
+    """A sentence in three languages. The leaves of `tree` are the tokens of the English sentence."""
 
     en: str
     de: str
@@ -46,12 +46,12 @@ class Item(NamedTuple):
 
 
 def take(seed: int, skip: int, count: int) -> list[Item]:
-    """Return items `skip` to `skip + count` of a seed, the same on every machine; no sentence repeats."""
+    """Return items `skip` to `skip + count` of a seed. They are equal on every machine, and no sentence repeats."""
     return list(islice(_items(seed), skip, skip + count))
 
 
 def _items(seed: int) -> Iterator[Item]:
-    uniform = random.Random(seed).random  # the one method whose stream Python promises not to change
+    uniform = random.Random(seed).random  # Python guarantees a stable sequence only for this method
     seen: set[tuple[int, str]] = set()
     while True:
         item = _draw_sentence(lambda choices: choices[int(uniform() * len(choices))])
@@ -63,7 +63,7 @@ def _items(seed: int) -> Iterator[Item]:
 
 
 class _Phrase(NamedTuple):
-    """A noun phrase in three languages; the English one is its tree."""
+    """A noun phrase in three languages. `en` is the tree of the English phrase."""
 
     en: str
     de: str
@@ -78,7 +78,7 @@ def _draw_sentence(pick: _Pick) -> Item:
     match form:
         case "action":  # "hides a key"
             verb, rest = pick(_VERBS), _draw_object(pick, "pat", subject)[:3]
-        case "modal":  # "must hide a key", where the German infinitive comes last
+        case "modal":  # "must hide a key"; the German infinitive comes last
             verb, infinitive, thing = pick((_MUST, _CAN)), pick(_VERBS), _draw_object(pick, "pat", subject)
             english = _tree("VP", _tree("VB", infinitive.en), thing.en)
             rest = english, _join(thing.de, infinitive.de), _join(infinitive.fr, thing.fr)
@@ -113,7 +113,7 @@ def _draw_object(pick: _Pick, kinds: str, subject: _Phrase) -> _Phrase:
 
 
 def _draw_phrase(pick: _Pick, kinds: str, subject: _Phrase | None = None) -> _Phrase:
-    """Draw a subject, or the object of one: in the accusative, and maybe with a possessive of the subject."""
+    """Draw a subject, or an object of `subject`: in the accusative, possibly with a possessive of the subject."""
     noun, plural = pick([noun for noun in _NOUNS if noun.kind in kinds]), pick((False, False, True))
     owner = subject and ("plural" if subject.plural else subject.noun.kind + subject.noun.de_gender)
     choices = [row for row in _DETERMINERS if row.owner in ("", owner) and (row.en_plural if plural else row.en)]

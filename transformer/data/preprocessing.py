@@ -1,4 +1,4 @@
-"""§5.1: from plain text to the token arrays that training reads. Only `tokenize_split` needs sacreBLEU."""
+"""§5.1: from plain text to the token arrays of a training. Only `tokenize_split` needs sacreBLEU."""
 
 import itertools
 import logging
@@ -27,13 +27,13 @@ def tokenize_split(
     vocabulary: str | Path | None = None,
     longest: int = POSITIONS,
 ) -> None:
-    """Write the tokenised source and target of a split, and the counts of its pairs. Log what tokenising loses.
+    """Write the tokenised source and target of a split and the counts of its pairs. Log the loss of tokenisation.
 
-    corpora: the source and target files of each corpus. clean: drop blank, long and unequal pairs, as in training data.
-    vocabulary: of the models that translate this split; its source lines may then have up to `longest` subwords.
+    corpora: source and target file of each corpus. clean: drop blank, long and unequal pairs, for training data.
+    vocabulary: if given, a source line may have up to `longest` of its subwords, the limit of the models.
     Raises InputError if the two files of a corpus differ in length, no pair is left, or a line is too long.
     """
-    from transformer.data.tokenization import left_out, no_rules, uses_moses, write_tokenized
+    from transformer.data.tokenization import dropped, no_rules, uses_moses, write_tokenized
     from transformer.evaluation.bleu import missing_tokenizer
 
     references = [] if clean else [target for _, target in corpora]
@@ -42,19 +42,19 @@ def tokenize_split(
     texts = [data.tokens(split, side) for side in SIDES]
     counts = write_tokenized(corpora, texts, languages, preprocessing, clean, processes)
     write_json(data.counts(split), counts | {"files": sums_of(texts)})
-    said = [f"{data.folder / split}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
-    said += [f"left out: {left_out(counts)}"] if clean else []
-    logger.info("; ".join([*said, *(_ceiling(path, languages[1], preprocessing) for path in references)]))
+    message = [f"{data.folder / split}: kept {counts['kept']:,} of {counts['read']:,} pairs"]
+    message += [f"dropped: {dropped(counts)}"] if clean else []
+    logger.info("; ".join([*message, *(_ceiling(path, languages[1], preprocessing) for path in references)]))
     if vocabulary:
         require_short(texts[0], Subwords(vocabulary), longest)
     if clean:
-        lacking = [no_rules(code) for code in languages if uses_moses(code, preprocessing)]
-        for problem in filter(None, [*lacking, missing_tokenizer(languages[1])]):
+        missing = [no_rules(code) for code in languages if uses_moses(code, preprocessing)]
+        for problem in filter(None, [*missing, missing_tokenizer(languages[1])]):
             logger.warning("! %s", problem)
 
 
 def _ceiling(path: str | Path, language: str, how: Preprocessing) -> str:
-    """Describe how many lines tokenising and detokenising changes, and the score of a perfect translation."""
+    """Describe how many lines change in tokenisation and detokenisation, and the score of a perfect translation."""
     from transformer.data.tokenization import Tokenizer, composed
     from transformer.evaluation.bleu import measure, sacrebleu_of
 
@@ -63,7 +63,7 @@ def _ceiling(path: str | Path, language: str, how: Preprocessing) -> str:
     lost = sum(line != other for line, other in zip(lines, back, strict=True))
     ceiling = measure(sacrebleu_of(language), back, lines)["score"]
     share = f"{lost:,} of {len(lines):,} lines of {Path(path).name}"
-    return f"{share} are lost in tokenising: sacreBLEU is {ceiling:.1f} at most"
+    return f"tokenisation changes {share}: the maximum sacreBLEU is {ceiling:.1f}"
 
 
 def learn_vocabulary(
@@ -75,11 +75,11 @@ def learn_vocabulary(
     languages: Sequence[str] = (),
     preprocessing: Preprocessing | None = None,
 ) -> None:
-    """Learn the byte-pair vocabulary that source and target share (§5.1), or a parser's (§6.3), from the training text.
+    """Learn the shared byte-pair vocabulary (§5.1), or a parser's vocabulary (§6.3), from the training text.
 
-    subwords, sentences, longest: as for `learn`. symbols: rows of a parser's tree symbols, which come before the
-    subwords. languages: of both sides; if Moses does not cut the words of one, no subword mixes letters and marks.
-    Raises InputError if the text has too few subwords, or too many symbols.
+    subwords, sentences, longest: see `learn`. symbols: number of rows of a parser's symbols, before the subwords.
+    languages: of both sides. If Moses does not split the words of a language, no subword mixes letters and marks.
+    Raises InputError if the text has too few subwords or too many symbols.
     """
     from transformer.data.tokenization import uses_moses
 
@@ -93,10 +93,10 @@ def learn_vocabulary(
 
 
 def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:
-    """Write the token arrays of tokenised splits, and data.json: counts, and the checksum that identifies the data.
+    """Write the token arrays of tokenised splits, and data.json with their counts and the checksum of the data.
 
-    longest: subwords of a source line of dev, which a translator will translate. A parser skips long lines.
-    Raises InputError if a text is not the one that was counted, or a line is too long.
+    longest: maximum subwords of a source line in a translation task's dev set. A parser skips long lines.
+    Raises InputError if a text has changed since its tokenisation, or a line is too long.
     """
     if sorted(splits) != ["dev", "train"]:
         raise InputError(f"splits: expected train and dev, both of which {data.manifest} describes, found {splits}")

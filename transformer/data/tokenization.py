@@ -1,7 +1,8 @@
 """§5.1: raw text to text for the vocabulary, and back to plain text.
 
-Moses' normaliser and tokeniser, in sacremoses, cut words as for the paper's data. They break words of many languages
-(marks, joiners, apostrophes). The text of these languages is left as it is: SentencePiece finds subwords in any script.
+Moses' normaliser and tokeniser (from sacremoses) split words like in the paper's data. They break words in many
+languages (marks, joiners, apostrophes). The text of these languages stays unchanged, because SentencePiece finds
+subwords in any script.
 """
 
 import itertools
@@ -19,33 +20,33 @@ from transformer.config.experiment import Preprocessing
 from transformer.data.corpus import blank, parallel
 from transformer.storage.files import InputError, read_pairs, write_columns
 
-_RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # the languages whose abbreviations Moses knows
-# Languages for which Moses has rules, and whose text comes back from its words. In most others it cuts words at
-# apostrophes or marks, as it does in German, whose recorded runs need it.
+_RULES = frozenset(NonbreakingPrefixes().available_langs.values())  # languages with a list of abbreviations in Moses
+# Languages for which Moses has rules, and whose text detokenisation restores. In most other languages Moses splits
+# words at apostrophes or marks. It also does so in German, but the recorded runs need Moses for German.
 _MOSES = {"cs", "de", "en", "es", "fr", "hu", "is", "lt", "sk", "sl"}
-# Other codes of languages that a tokeniser has rules for: of three letters, as FLORES has them, and of countries.
+# Other codes of languages with a tokeniser: codes of three letters, which FLORES uses, and codes of countries.
 _CODES = "ces:cs deu:de ger:de ell:el eng:en spa:es fin:fi fra:fr gle:ga hun:hu isl:is ita:it lvs:lv lit:lt nld:nl "
 _CODES += "pol:pl por:pt ron:ro rus:ru slk:sk slv:sl swe:sv tam:ta cat:ca zho:zh cmn:zh yue:zh chi:zh cn:zh "
 _CODES += "jpn:ja jp:ja kor:ko kr:ko tha:th khm:km mya:my lao:lo bod:bo hin:hi ben:bn guj:gu"
 _SHORT = dict(pair.split(":") for pair in _CODES.split())
-composed = partial(unicodedata.normalize, "NFC")  # one character for a letter and its marks, where some write two
+composed = partial(unicodedata.normalize, "NFC")  # one character for a letter with its marks
 
-# The letters i with and without a dot, whose cases are other pairs in Turkish and Azerbaijani.
+# The dotted and the dotless i. They form other pairs of cases in Turkish and Azerbaijani.
 _TURKISH = {str.lower: {"I": "\u0131", "\u0130": "i"}, str.upper: {"i": "\u0130", "\u0131": "I"}}
 
-# A character that a rule of the normaliser needs to match, and that most words do not have.
+# Each rule of the normaliser needs a character that is rare in words. This pattern finds it in the rule.
 _MARK = re.compile("[^\\w\\s\\\\.,+?!]|[\r\u00a0]")
-_SYNTAX = re.compile(r"(?<!\\)(\[[^]]*\]|[()])")  # a pattern's character classes and the brackets of its groups
-# A rule that looks for a quote behind every dot of a row, and its equal that reads the row once.
+_SYNTAX = re.compile(r"(?<!\\)(\[[^]]*\]|[()])")  # character classes and group brackets of a pattern
+# A rule that searches for a quote after every dot of a sequence, and an equivalent rule that reads the sequence once.
 _LINEAR = {r'(\.+)"(\s*[^<])': (r'(\.+)((")(\s*[^<]))?', r"\3\1\4")}
 
 
 class Normalizer(MosesPunctNormalizer):
-    """sacremoses' punctuation normaliser, made fast: it tries a rule only on text with a character that it needs."""
+    """A fast version of sacremoses' punctuation normaliser. It skips a rule if the text lacks a necessary character."""
 
     def __init__(self, language: str):
         super().__init__(language)
-        self.rules = []  # each with a character that text must have for it to match
+        self.rules = []  # each rule with the character that it needs
         for pattern, new in (_LINEAR.get(pattern, (pattern, new)) for pattern, new in self.substitutions):
             literal = _SYNTAX.sub("", pattern).replace(r"\r", "\r")
             mark = "  " if pattern == " +" else _MARK.search(literal).group()
@@ -58,14 +59,14 @@ class Normalizer(MosesPunctNormalizer):
 
 
 def uses_moses(code: str, preprocessing: Preprocessing) -> bool:
-    """Return whether Moses cuts the words of a language: the key `tokenizer` decides, or else the language."""
+    """Return whether Moses splits the words of a language. The key `tokenizer` decides if it is set."""
     if preprocessing.tokenizer:
         return preprocessing.tokenizer == "moses"
     return language_of(code) in _MOSES
 
 
 class Tokenizer:
-    """Turns a language's text into what the vocabulary encodes, words with single spaces between them, and back."""
+    """A converter between a language's plain text and tokenised text: words with single spaces between them."""
 
     def __init__(self, code: str, preprocessing: Preprocessing):
         self.preprocessing, self.moses = preprocessing, uses_moses(code, preprocessing)
@@ -73,30 +74,30 @@ class Tokenizer:
         if self.moses:
             language = language_of(code)
             self.normalizer, self.tokenizer = Normalizer(language), MosesTokenizer(language)
-            # sacremoses' rules of Czech fail at `a' - mail` and join a number to the word before it.
+            # sacremoses' rules for Czech fail on `a' - mail` and join a number to the previous word.
             self.detokenizer = MosesDetokenizer("sk" if language == "cs" else language)
 
     def tokenize(self, line: str) -> str:
-        """Turn a raw sentence into a tokenised one; without Moses, into one in NFC."""
+        """Tokenise a raw sentence. Without Moses, only normalise it to NFC and single spaces."""
         if self.moses:
             if self.preprocessing.normalize_punctuation:
                 line = self.normalizer.normalize(line)
             words = self.tokenizer.tokenize(line, escape=self.preprocessing.escape, return_str=True).strip()
         else:
             words = " ".join(composed(line).split())
-        if self.preprocessing.decapitalize and not words[1:2].isupper():  # but not in words such as USA
-            words = self._recased(words, str.lower)  # a word is one word wherever it stands
+        if self.preprocessing.decapitalize and not words[1:2].isupper():  # words such as USA stay unchanged
+            words = self._recased(words, str.lower)  # equal words become equal tokens at any position
         return words.lower() if self.preprocessing.lowercase else words
 
     def detokenize(self, line: str) -> str:
-        """Turn a tokenised sentence into plain text; undoes Moses' escapes and the small first letter, nothing else."""
+        """Detokenise a sentence. This undoes Moses' escapes and the lower-case first letter, nothing else."""
         if self.moses:
             text = self.detokenizer.detokenize(line.split(), unescape=self.preprocessing.escape)
         else:
             text = " ".join(line.split())
         if self.preprocessing.decapitalize and not self.preprocessing.lowercase:
             text = self._recased(text, str.upper)
-        return text if self.moses else composed(text)  # a large letter or the model may need several characters
+        return text if self.moses else composed(text)  # the model and upper() may write a letter as several characters
 
     def _recased(self, text: str, change: Callable[[str], str]) -> str:
         """Change the first letter if that can be undone, which it cannot in a ligature."""
@@ -114,28 +115,28 @@ class Tokenizer:
 
 
 def language_of(code: str) -> str:
-    """Return the language of a code such as de, DE, pt_BR, zh-Hant or deu_Latn, as Moses and sacreBLEU name it."""
+    """Return Moses' and sacreBLEU's name for the language of a code such as de, DE, pt_BR, zh-Hant or deu_Latn."""
     language = re.split("[-_]", code.lower())[0]
     return _SHORT.get(language, language)
 
 
 def no_rules(code: str) -> str | None:
-    """Return a line on a language of which Moses has no rules, or None."""
+    """Return a warning about a language without rules in Moses, or None."""
     if (language := language_of(code)) in _RULES:
         return None
-    return f"{code}: Moses has no rules of a language '{language}', and takes those of English abbreviations"
+    return f"{code}: Moses has no rules for language '{language}' and uses the rules for English abbreviations"
 
 
-# Why a training pair is left out.
+# Reasons to drop a training pair.
 _FAULTS = {"blank": "with a blank side", "long": "too long (max_words)", "unequal": "too unequal (max_ratio)"}
-# A word of raw text: in scripts without spaces, as many characters as words have there.
+# A word of raw text. In scripts without spaces, a word is a typical number of characters.
 _EAST = "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SOUTH_EAST = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_EAST}]{{1,2}}|[{_SOUTH_EAST}]{{1,5}}|[^\s{_EAST}{_SOUTH_EAST}]+")
 
 
 def _flaw(source: int, target: int, preprocessing: Preprocessing) -> str | None:
-    """Return the rule by which a training pair with so many words is left out, or None if it is clean."""
+    """Return the reason to drop a training pair with these word counts, or None if it is clean."""
     short, long = sorted((source, target))
     if not short:
         return "blank"
@@ -150,9 +151,10 @@ def write_tokenized(
     clean: bool,
     processes: int,
 ) -> dict[str, int]:
-    """Tokenise the (source, target) files of `corpora` into `outputs`; `clean` drops the pairs that have a fault.
+    """Tokenise the (source, target) files of `corpora` into `outputs`. If `clean`, drop faulty pairs.
 
-    Returns how many pairs were "read" and "kept", and how many had each fault. Raises InputError if none is left.
+    Returns the number of pairs that were "read" and "kept", and the number of each fault. Raises InputError if no pair
+    is left.
     """
     counts = Counter(dict.fromkeys(("read", "kept", *(_FAULTS if clean else ())), 0))
     task = partial(_tokenize, [Tokenizer(language, preprocessing) for language in languages], clean)
@@ -163,21 +165,21 @@ def write_tokenized(
             counts.update(faults, read=len(kept) + faults.total(), kept=len(kept))
             yield from kept
         if not counts["kept"]:
-            raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning: {left_out(counts)}")
+            raise InputError(f"{corpora[0][0]}: no pair of {counts['read']} is left after cleaning: {dropped(counts)}")
 
     write_columns(tokenized(), outputs)
     return dict(counts)
 
 
-def left_out(counts: dict[str, int]) -> str:
-    """Describe how many pairs were left out by which rule."""
+def dropped(counts: dict[str, int]) -> str:
+    """Describe the number of dropped pairs by reason."""
     return ", ".join(f"{counts[name]:,} {rule}" for name, rule in _FAULTS.items() if name in counts)
 
 
 def _tokenize(
     tokenizers: list[Tokenizer], clean: bool, pairs: list[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], Counter]:
-    """Return the pairs that are kept, and the number of others by their fault."""
+    """Return the clean pairs, and the number of other pairs by fault."""
     source, target = tokenizers
     kept, faults = [], Counter()
     for left, right in pairs:

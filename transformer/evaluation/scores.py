@@ -10,7 +10,7 @@ from transformer.layout import Run
 from transformer.storage import provenance
 from transformer.storage.checksums import read_trained
 from transformer.storage.files import InputError, sha256
-from transformer.storage.records import RunRecord, averaged_steps, read_translated, read_weights, run_name, variants
+from transformer.storage.records import RunRecord, averaged_steps, read_translated, run_name, variants
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,15 +23,7 @@ _OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
 # bleu: the variant that `paper` names; processes: of the last start; other_code: the commit that scored the run, if
 # its code of the model is not that of the training.
 _SCORE = (
-    *_OF_SCORE,
-    "bleu",
-    "sacrebleu",
-    "processes",
-    "planned_steps",
-    "file",
-    "name",
-    "paper",
-    "variants",
+    *(*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants"),
     "other_code",
 )
 
@@ -39,7 +31,7 @@ _SCORE = (
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     """Return run.json with the weights (average.safetensors if None) and the decoding; None without a folder.
 
-    Weights that are an int8 copy have no checksum. Raises InputError if files are missing, or another training's.
+    Raises InputError if files are missing, or another training's.
     """
     if folder is None:
         if weights:
@@ -52,7 +44,7 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     record = {key: value for key, value in read_trained(run.record).items() if key not in ("files", "sha256")}
     return record | {
         "averaged_steps": averaged_steps(weights, record["digest"]),
-        "weights_sha256": None if read_weights(weights)[1].get("rounded") else sha256(weights),
+        "weights_sha256": sha256(weights),
         "decoding": to_builtins(load(run.decoding, Decoding)),
         "scored_with": {"commit": provenance.commit(), "model_code": provenance.model_code()},
     }

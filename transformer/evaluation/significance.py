@@ -3,6 +3,10 @@
 Test sentences are resampled (Koehn 2004): drawn with replacement, alike for all systems on one test set, so that scores
 can be averaged or compared sample by sample. Seeds are too few to be resampled: Student's t accounts for them. A
 bootstrap of three would find too little variance, and so too many differences (Colas et al. 2018, arXiv 1806.08295).
+
+A difference d of two means strays from the true one by x + e · t: x is a centred bootstrap sample, e the standard error
+by seeds, t Student's. p is the probability of straying by |d| or more, and the 95 % interval is d ± the stray with a
+probability of 5 %, so that p < 0.05 exactly where the interval excludes 0.
 """
 
 import math
@@ -14,12 +18,13 @@ import numpy as np
 
 SEED = 12345
 RESAMPLES = 1000
-_T_SAMPLES = 50  # samples of seed variance for each bootstrap sample: with one, p near 0.05 would be luck
 LEVEL = 0.05
-# BLEU: two systems whose difference is surely smaller are alike; an effect is as large if none smaller was published.
-MARGIN = 1.0
-TRANSLATES = 2.0  # BLEU that one of two systems needs, at least, for their difference to mean anything
-SEEN, NOT_SEEN, OPEN, NO_VERDICT = "seen here", "not seen here", "cannot be told", "no verdict"
+OUTLIER = 2.0  # times the pooled standard deviation: a system's own from which on it counts instead (Welch's test)
+MARGIN = 1.0  # BLEU: two systems are alike if the whole interval of their difference is within this margin
+TRANSLATES = 2.0  # BLEU that one of two systems needs for their difference to mean anything
+SIGNS = REPLICATED, REVERSED = "replicated", "reversed"  # the verdicts that need p < LEVEL
+NOT_REPLICATED = "not replicated"
+INCONCLUSIVE, NOT_TESTABLE, NO_EFFECT = "inconclusive", "not testable (one seed)", "–"
 
 System = tuple[np.ndarray, np.ndarray]  # the score of each seed [seeds], their bootstrap samples [seeds, RESAMPLES]
 
@@ -28,9 +33,10 @@ class Difference(NamedTuple):  # of one system's score and another's
     score: float  # mean over seeds
     against: float  # the other system's
     value: float  # of the difference
-    low: float  # 95 % interval, by the chances that p knows, or if it is NaN, by the choice of sentences alone
+    low: float  # 95 % interval; where p is NaN, it accounts for test-set sampling only
     high: float
     p: float  # two-sided; NaN where the seed variance is unknown
+    deviation: float  # standard deviation of the system's own seeds; NaN for one seed
     seeds: int
     seeds_against: int
     runs: str  # the names of both systems' runs, with spaces between them
@@ -65,61 +71,87 @@ def limits(samples: np.ndarray | list[float]) -> tuple[float, float]:
     return tuple(np.percentile(samples, [2.5, 97.5]).tolist())
 
 
-def compare_systems(own: System, other: System, systems: Collection[System]) -> tuple[float, float, float]:
-    """Test the difference between two systems that were trained apart, by bootstrap samples and seed variance.
+def compare_systems(own: System, other: System, pool: Collection[System] = ()) -> tuple[float, float, float]:
+    """Test the difference between two systems that were trained separately: 95 % interval (low, high), two-sided p.
 
-    systems: the two, and others that estimate the seed variance. Returns the 95 % interval (low, high) and the
-    two-sided p; without a system of two seeds p is NaN, and the interval accounts for the sentences only.
+    pool: systems whose seeds estimate the seed variance; if none has two, the two systems do. If neither has two seeds,
+    p is NaN, and the interval accounts for test-set sampling only.
     """
-    difference, samples = own[0].mean() - other[0].mean(), own[1].mean(axis=0) - other[1].mean(axis=0)
-    widened = _add_seed_variance(samples, (len(own[0]), len(other[0])), systems)
-    if widened is None:
+    samples, pool = own[1].mean(axis=0) - other[1].mean(axis=0), pool if _freedom(pool) else (own, other)
+    if not _freedom(pool):
         return *limits(samples), math.nan
-    return *limits(widened), _p_value(difference, widened)
+    return _test(own[0].mean() - other[0].mean(), samples, (own, other), pool)
 
 
 def compare_uses(own: System, other: System) -> tuple[float, float, float]:
     """Test the difference between two ways to use the same runs, such as two searches, run by run.
 
-    Several runs estimate how much the difference depends on the seed; a single run is tested on sentences alone.
+    Several runs estimate how much the difference depends on the seed; a single run is tested on sentences only.
     """
     paired = own[0] - other[0], own[1] - other[1]
-    difference, samples = own[0].mean() - other[0].mean(), own[1].mean(axis=0) - other[1].mean(axis=0)
-    widened = _add_seed_variance(samples, (len(paired[0]),), [paired]) if len(paired[0]) > 1 else samples
-    return *limits(widened), _p_value(difference, widened)
+    return _test(paired[0].mean(), paired[1].mean(axis=0), (paired,), (paired,))
 
 
-def _p_value(difference: float, samples: np.ndarray) -> float:
-    """Return the two-sided p of a difference: the share of samples that stray from their mean by no less; 1 for 0."""
-    strays = np.abs(samples - samples.mean())
-    return (1 + int(np.sum(strays >= abs(difference)))) / (1 + len(samples))
+def _freedom(systems: Collection[System]) -> int:
+    return sum(len(scores) - 1 for scores, _ in systems)
 
 
-def _add_seed_variance(samples: np.ndarray, seeds: tuple[int, ...], systems: Collection[System]) -> np.ndarray | None:
-    """Widen the bootstrap samples of a difference by the seed variance; return None if no system has two seeds.
+def _seed_error(compared: Collection[System], pool: Collection[System]) -> tuple[float, float, int]:
+    """Return the variance of a difference by seeds, its part by test-set sampling, and degrees of freedom.
 
-    samples: of the difference between the means over seeds. seeds: the numbers n and m of both systems' seeds, or the
-    number of paired runs. systems: both, and others pooled for the variance; of paired runs their differences.
-
-    To each sample, _T_SAMPLES times, s · sqrt(1/n + 1/m) · t is added with both signs (antithetic samples). s is the
-    standard deviation between seeds, pooled over all systems: the sum of squares within each over the sum of degrees of
-    freedom. t is Student's with as many degrees of freedom. Without the bootstrap that is the two-sample t-test.
-
-    Seeds also differ by the sampling of test sentences, which s already includes. So the bootstrap samples are narrowed
-    by as much variance as the seeds' samples have about their mean: without that it would count twice.
+    The variance of seeds is pooled: the sum of squares within systems over the sum of degrees of freedom. It includes
+    test-set sampling, and is at least as large. A system that deviates OUTLIER times as much as the pool, or more,
+    keeps its own variance: Welch's test, with Satterthwaite's degrees of freedom, rounded down.
     """
-    freedom = sum(len(scores) - 1 for scores, _ in systems)
-    if not freedom:
-        return None
-    parts = sum(1 / count for count in seeds) / freedom
-    between = parts * sum(float(np.var(scores)) * len(scores) for scores, _ in systems)
-    about_mean = (own - own.mean(axis=1, keepdims=True) for _, own in systems)
-    sampling = parts * sum(float(np.var(own, axis=0).mean()) * len(own) for own in about_mean)
-    mean, variance = samples.mean(), samples.var()
-    narrowed = mean + (samples - mean) * math.sqrt(max(0.0, 1 - sampling / variance) if variance else 0.0)
-    t = np.random.default_rng(SEED).standard_t(freedom, (_T_SAMPLES // 2, len(samples)))
-    # Both signs keep the mean, which samples of t with one or two degrees of freedom would move.
-    return (narrowed + math.sqrt(between) * np.concatenate([t, -t])).ravel()
+    freedom, about_mean = _freedom(pool), (own - own.mean(axis=1, keepdims=True) for _, own in pool)
+    pooled = sum(float(np.var(scores)) * len(scores) for scores, _ in pool) / max(freedom, 1)
+    sampling = sum(float(np.var(own, axis=0).mean()) * len(own) for own in about_mean) / max(freedom, 1)
+    parts, degrees = [], []
+    for scores, _ in compared:
+        own = float(np.var(scores, ddof=1)) if len(scores) > 1 else 0.0
+        outlier = own > 0 and own >= OUTLIER**2 * pooled
+        parts.append(max(own if outlier else pooled, sampling) / len(scores))
+        degrees.append(len(scores) - 1 if outlier else freedom)
+    if set(degrees) != {freedom}:
+        freedom = int(sum(parts) ** 2 / sum(part**2 / each for part, each in zip(parts, degrees, strict=True)))
+    return sum(parts), sampling * sum(1 / len(scores) for scores, _ in compared), freedom
+
+
+def _test(
+    difference: float, samples: np.ndarray, compared: Collection[System], pool: Collection[System]
+) -> tuple[float, float, float]:
+    """Return interval and p of a difference from its bootstrap samples, and from the seeds of the systems compared."""
+    squared, sampling, freedom = _seed_error(compared, pool)
+    error, variance = math.sqrt(squared), float(samples.var())
+    kept = max(0.0, 1 - sampling / variance) if variance else 0.0  # the seeds' part would count twice
+    strays = (samples - samples.mean()) * math.sqrt(kept)
+    low, high = 0.0, float(np.abs(strays).max()) + 13 * error  # t with one degree of freedom exceeds 12.7 in 5 %
+    for _ in range(60):  # bisection
+        middle = (low + high) / 2
+        low, high = (low, middle) if _p_value(middle, strays, error, freedom) < LEVEL else (middle, high)
+    return difference - high, difference + high, _p_value(abs(difference), strays, error, freedom)
+
+
+def _p_value(size: float, strays: np.ndarray, error: float, freedom: int) -> float:
+    """Return the probability that |x + error · t| is `size` or more, x drawn from `strays`; at least 1e-6.
+
+    Without seed variance it is (k + 1) / (n + 1) if k of n strays are so large.
+    """
+    if not error:
+        return (1 + int(np.sum(np.abs(strays) >= size))) / (1 + len(strays))
+    within = _central_t((size - strays) / error, freedom) + _central_t((size + strays) / error, freedom)
+    return max(round(1 - float(within.mean()) / 2, 9), 1e-6)  # the digits beyond depend on the processor
+
+
+def _central_t(t: np.ndarray, freedom: int) -> np.ndarray:
+    """Return the probability of Student's t between -t and t, with the sign of t (Abramowitz & Stegun, 26.7.3 f)."""
+    angle, odd = np.arctan(t / math.sqrt(freedom)), freedom % 2
+    cosine = np.cos(angle)
+    term, total = cosine**odd, np.zeros_like(angle)
+    for power in range(odd, freedom - 1, 2):
+        total += term
+        term *= cosine**2 * (power + 1) / (power + 2)
+    return (total * np.sin(angle) + angle) * 2 / math.pi if odd else total * np.sin(angle)
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
@@ -136,20 +168,24 @@ def holm(p: Sequence[float]) -> np.ndarray:
     return adjusted
 
 
-def verdict(expected: str, difference: Difference, effect: float = MARGIN, least: float = TRANSLATES) -> str:
-    """Judge a claim that expects "lower", "higher", "alike" or nothing, by the published effect and a least score."""
+def verdict(expected: str, difference: Difference, effect: float = math.nan, least: float = TRANSLATES) -> str:
+    """Judge a claim that expects "lower", "higher", "alike" or nothing.
+
+    effect: size of the published difference, without sign; NaN if none was published, so that none can be excluded.
+    least: score that one of the two systems needs.
+    """
     if not expected:
         return ""
     if math.isnan(difference.p):
-        return NO_VERDICT
+        return NOT_TESTABLE
     if max(difference.score, difference.against) < least:
-        return OPEN
+        return INCONCLUSIVE
     significant = difference.p < LEVEL
     if expected == "alike":
         small = max(abs(difference.low), abs(difference.high)) < MARGIN
-        return SEEN if small else NOT_SEEN if significant else OPEN
+        return REPLICATED if small else NOT_REPLICATED if significant else INCONCLUSIVE
     sign = {"lower": -1, "higher": 1}[expected]
     if significant:
-        return SEEN if sign * difference.value > 0 else NOT_SEEN
-    most = difference.high if sign > 0 else -difference.low  # how large the expected effect may be
-    return NOT_SEEN if most < effect else OPEN
+        return REPLICATED if sign * difference.value > 0 else REVERSED
+    most = difference.high if sign > 0 else -difference.low  # largest effect of the expected sign in the interval
+    return NOT_REPLICATED if most < effect else INCONCLUSIVE

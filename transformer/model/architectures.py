@@ -1,4 +1,4 @@
-"""The architectures by name: no other module knows which there are."""
+"""The architectures by name. Only this module lists them."""
 
 from functools import cache
 
@@ -14,12 +14,12 @@ _KINDS = {"transformer": Transformer, "lstm": LSTM, "conv": Conv}
 
 
 def build(config: Model) -> Seq2Seq:
-    """Return an untrained model; torch's seed decides its weights."""
+    """Return an untrained model. torch's seed determines its weights."""
     return _KINDS[config.architecture](config)
 
 
 @cache
 def sketch(config: Model) -> Seq2Seq:
-    """Return a model for its costs: its parameters have shapes and no numbers (PyTorch's meta device)."""
+    """Return a model to count its costs. Its parameters have shapes but no values (PyTorch's meta device)."""
     with torch.device("meta"):
         return build(config)

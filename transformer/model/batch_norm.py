@@ -1,10 +1,10 @@
-"""Batch normalisation (Ioffe & Szegedy 2015) in place of LayerNorm: `norm: batch`, a row of Table 5.
+"""Batch normalisation (Ioffe & Szegedy 2015) instead of LayerNorm: `norm: batch`, a row of Table 5.
 
-In training, each number of a token is normalised by its mean and variance over all tokens that the processes learn
-from at the same time. Padding does not count. Any number of processes gives the same result, but not any number of
-pieces: if a process learns from several pieces of a batch, each round of pieces has its own statistics. An output in
-training depends on later tokens of its sentence and on other sentences, even in the decoder. In evaluation mode it does
-not: the running statistics are fixed.
+In training, each dimension is normalised by its mean and variance over the tokens that all processes handle at the same
+time. Padding does not count. The result does not depend on the number of processes, but it depends on the number of
+pieces: if a process handles several pieces of a batch, each round of pieces has its own statistics. In training, an
+output depends on later tokens of its sentence and on other sentences, even in the decoder. In evaluation mode it does
+not, because the running statistics are fixed.
 """
 
 from collections.abc import Callable
@@ -16,22 +16,22 @@ EPSILON, MOMENTUM = 1e-5, 0.1  # PyTorch's defaults
 
 
 class BatchNorm(nn.Module):
-    """Gain and bias after normalisation, in float32; the running statistics are saved with the weights."""
+    """Normalisation, gain and bias in float32. The running statistics are saved with the weights."""
 
     def __init__(self, d_model: int):
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(d_model)), nn.Parameter(torch.zeros(d_model))
         self.register_buffer("running_mean", torch.zeros(d_model))
         self.register_buffer("running_var", torch.ones(d_model))
-        self.momentum = MOMENTUM  # the weight of the newest statistics in the running ones
+        self.momentum = MOMENTUM  # the weight of the newest statistics in the running statistics
 
     @staticmethod
     def all_reduce(x: Tensor) -> Tensor:
-        """Return the sum of x over all processes: here, of a single one. A training replaces this method."""
+        """Return the sum of x over all processes. This method is for one process; a training replaces it."""
         return x
 
     def forward(self, x: Tensor, count: int | None = None) -> Tensor:
-        """Normalise x [n, d_model]. count: the number of rows with tokens, if padding follows them."""
+        """Normalise x [n, d_model]. count: the number of tokens, if rows of padding follow them."""
         x = x.to(self.weight.dtype)
         if self.training:
             mean, variance, total = self.statistics(x.detach()[:count])
@@ -42,15 +42,15 @@ class BatchNorm(nn.Module):
 
     @torch.no_grad()
     def statistics(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mean and variance [d_model] of all processes' tokens, and their number; move the running ones to them.
+        """Return mean, variance [d_model] and number of all processes' tokens; update the running statistics.
 
-        x: [n, d_model], this process's tokens.
+        x: [n, d_model], the tokens of this process.
         """
         sums = self.all_reduce(torch.cat([x.sum(dim=0), x.new_full((1,), len(x))]))
         mean, total = sums[:-1] / sums[-1], sums[-1]
         variance = self.all_reduce((x - mean).square_().sum(dim=0)) / total
         self.running_mean.lerp_(mean, self.momentum)
-        # As in PyTorch, the running variance is the unbiased one; that of a single token is 0.
+        # Like in PyTorch, the running variance is unbiased. The variance of a single token is 0.
         self.running_var.lerp_(variance * total / (total - 1).clamp(min=1), self.momentum)
         return mean, variance, total
 
@@ -77,12 +77,12 @@ class _Normalised(torch.autograd.Function):
 
 
 def batch_norms(model: nn.Module) -> list[BatchNorm]:
-    """Return the model's batch normalisations, in the order of a forward pass."""
+    """Return the model's batch normalisations in the order of a forward pass."""
     return [module for module in model.modules() if isinstance(module, BatchNorm)]
 
 
 def take_part(model: nn.Module) -> None:
-    """Join the sums of the other processes' forward and backward passes, without a token."""
+    """Take part in the other processes' sums, forward and backward, without tokens."""
     norms = batch_norms(model)
     for norm in norms:
         norm.statistics(norm.weight.new_empty(0, len(norm.weight)))

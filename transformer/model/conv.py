@@ -1,7 +1,7 @@
 """ConvS2S (Gehring et al., 2017): convolutions with gated linear units, and attention in each decoder block.
 
-Convolutions run over packed sentences: beyond a sentence's ends they see zeros. Sums of two are multiplied by √0.5,
-so that their variance stays (§3.4 of that paper, and its authors' code). Shapes: n tokens; d = d_model; kernel width k.
+Convolutions run over packed sentences and read zeros beyond a sentence's ends. A sum of two terms is multiplied by √0.5
+to preserve the variance (§3.4 of the ConvS2S paper, and its code). Shapes: n tokens; d = d_model; kernel width k.
 """
 
 import math
@@ -19,9 +19,9 @@ from transformer.model.kernels import Dropout
 from transformer.model.packed import Packed
 from transformer.model.seq2seq import Decoders, Seq2Seq, StatefulDecoder, embed, linear_flops
 
-_EMBEDDING = 0.1  # standard deviation of embeddings at first (§3.5 of that paper)
+_EMBEDDING = 0.1  # standard deviation of initial embeddings (§3.5 of the ConvS2S paper)
 _HALF = math.sqrt(0.5)
-Memory = list[Tensor | None]  # keys and values [B, 1, L, d], the square roots of lengths [B, 1, 1], the padding's mask
+Memory = list[Tensor | None]  # keys and values [B, 1, L, d], square roots of the lengths [B, 1, 1], padding mask
 
 
 class Conv(Seq2Seq):
@@ -29,15 +29,15 @@ class Conv(Seq2Seq):
 
     def __init__(self, config: Model):
         super().__init__(config)
-        d, kept = config.d_model, 1 - config.P_drop
+        d, P_keep = config.d_model, 1 - config.P_drop
         self.embedding = nn.Parameter(torch.empty(config.embedding_rows, d))
         self.source = Positions(d)
         self.target = Positions(d)
-        self.encoder_in, self.encoder_out, self.decoder_in, self.decoder_out = (_linear(d, d, kept) for _ in range(4))
-        self.encoder = nn.ModuleList(_linear(config.k * d, 2 * d, 4 * kept) for _ in range(config.N))
+        self.encoder_in, self.encoder_out, self.decoder_in, self.decoder_out = (_linear(d, d, P_keep) for _ in range(4))
+        self.encoder = nn.ModuleList(_linear(config.k * d, 2 * d, 4 * P_keep) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.N))
         self.dropout = Dropout(config.P_drop)
-        if not self.embedding.is_meta:  # a sketch needs no numbers
+        if not self.embedding.is_meta:  # a sketch has no values
             for table in (self.embedding, self.source.position_table, self.target.position_table):
                 nn.init.normal_(table, std=_EMBEDDING)
 
@@ -45,7 +45,7 @@ class Conv(Seq2Seq):
         return self.embedding[: self.config.output_rows]
 
     def encode(self, source: Packed) -> Tensor:
-        """Return z and z + e, the keys and the values of all blocks' attention: [n_source, 2 * d]."""
+        """Return z and (z + e) √0.5, the keys and the values of all blocks' attention: [n_source, 2 * d]."""
         e = self.dropout(embed(source.ids, self.embedding) + self.source(source.positions))
         x = self.encoder_in(e)
         left = (self.config.k - 1) // 2
@@ -53,7 +53,7 @@ class Conv(Seq2Seq):
             windows = _windows(self.dropout(x), source.positions, left, self.config.k - 1 - left)
             x = (F.glu(convolution(windows)) + x) * _HALF
         z = self.encoder_out(x)
-        if z.requires_grad:  # each block's attention hands a gradient back, for keys and for values
+        if z.requires_grad:  # z gets two gradients from each block's attention: through keys and through values
             z.register_hook(lambda gradient: gradient / (2 * self.config.N))
         return torch.cat([z, (z + e) * _HALF], dim=1)
 
@@ -69,7 +69,7 @@ class Conv(Seq2Seq):
         return self.run(target.ids, target.positions, windows, attend)
 
     def remember(self, memory: Tensor, source: Packed) -> Memory:
-        """Lay the encoder's output [n_source, 2 * d] out for attention."""
+        """Convert the encoder's output [n_source, 2 * d] to the padded layout of attention."""
         B, L = source.shape
         keys, values = source.to_grid(memory).chunk(2, dim=2)
         lengths = keys.new_full((B,), L) if source.mask is None else (source.mask == 0).sum(dim=3).flatten()
@@ -82,10 +82,10 @@ class Conv(Seq2Seq):
         windows: Callable[[int, Tensor], Tensor],
         attend: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        """Run the decoder: outputs [n, d] of ids [n].
+        """Run the decoder on ids [n] and return its outputs [n, d].
 
-        windows: a block's number and inputs [n, d] to the k last inputs at each token, [n, k * d]. attend: queries
-        [n, d] to contexts.
+        windows: maps a block's number and inputs [n, d] to the last k inputs at each token, [n, k * d]. attend: maps
+        queries [n, d] to contexts.
         """
         g = self.dropout(embed(ids, self.embedding) + self.target(positions))
         x = self.decoder_in(g)
@@ -99,7 +99,7 @@ class Conv(Seq2Seq):
         return lambda source, vocabulary: _Steps(self, source, vocabulary)
 
     def flops(self, lengths: Lengths) -> float:
-        """Count a token's products with its stack's matrices; each block's attention has two products with each key."""
+        """Count the products of tokens with matrices, and two products per block, query and key for attention."""
         encoder = linear_flops(self.encoder_in, self.encoder, self.encoder_out)
         decoder = linear_flops(self.decoder_in, self.decoder, self.decoder_out) + 2 * self.output_weight().numel()
         pairs = 4 * self.config.N * self.config.d_model * lengths.products
@@ -118,17 +118,17 @@ class Positions(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """A block's convolution to 2d channels, which its gated linear unit halves, and the two maps of its attention."""
+    """The weights of a block: a convolution to 2d channels for the gated linear unit, and two maps of attention."""
 
     def __init__(self, config: Model):
         super().__init__()
-        d, kept = config.d_model, 1 - config.P_drop
-        self.convolution = _linear(config.k * d, 2 * d, 4 * kept)
+        d, P_keep = config.d_model, 1 - config.P_drop
+        self.convolution = _linear(config.k * d, 2 * d, 4 * P_keep)
         self.query, self.context = _linear(d, d), _linear(d, d)
 
 
 class _Steps(StatefulDecoder):
-    """The decoder for beam search: of each block it keeps the inputs at the last k - 1 tokens, at first zeros."""
+    """The decoder for beam search. It saves each block's inputs at the last k - 1 tokens; they are zero at first."""
 
     def __init__(self, model: Conv, source: Packed, vocabulary: int):
         memory = model.remember(model.encode(source), source)
@@ -153,12 +153,12 @@ class _Steps(StatefulDecoder):
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, roots: Tensor, mask: Tensor | None) -> Tensor:
-    """Return contexts [B, Q, d] of queries [B, Q, d]: a mean of m values times √m keeps the variance of one."""
+    """Return contexts [B, Q, d] of queries [B, Q, d]. A mean of m values times √m has the variance of one value."""
     return attention(queries[:, None], keys, values, mask, causal=False, P_drop=0.0, scale=1.0)[:, 0] * roots
 
 
 def _windows(x: Tensor, positions: Tensor, left: int, right: int) -> Tensor:
-    """Return each token's neighbours in its sentence and itself, [n, (left + 1 + right) * d]; zeros beyond its ends."""
+    """Return each token with its neighbours, [n, (left + 1 + right) * d]; zeros beyond the sentence's ends."""
     parts = []
     for offset in range(-left, right + 1):
         moved = x.roll(-offset, dims=0)
@@ -168,7 +168,7 @@ def _windows(x: Tensor, positions: Tensor, left: int, right: int) -> Tensor:
 
 
 def _linear(inputs: int, outputs: int, variance: float = 1.0) -> nn.Linear:
-    """Return a linear map with weight normalisation. variance: of its outputs at first, if its inputs have 1."""
+    """Return a linear map with weight normalisation. variance: initial variance of outputs for inputs of variance 1."""
     linear = nn.Linear(inputs, outputs)
     if not linear.weight.is_meta:
         nn.init.normal_(linear.weight, std=math.sqrt(variance / inputs))

@@ -1,4 +1,4 @@
-"""Costs that need no torch: the floating-point operations of a training (Table 2) and of layers (Table 1)."""
+"""Floating-point operations of a training (Table 2) and of layers (Table 1). This module does not import torch."""
 
 import math
 import re
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from transformer.config.experiment import Model
 
-SENTENCE = 30  # tokens, of WMT's mean sentence
-# FLOP/s in single precision: as the paper has them (§6.1, footnote 5), then peaks by NVIDIA's data sheets, SXM.
+SENTENCE = 30  # tokens in WMT's mean sentence
+# FLOP/s in single precision: the paper's values (§6.1, footnote 5), then peaks in NVIDIA's data sheets (SXM).
 SUSTAINED = {"k80": 2.8e12, "k40": 3.7e12, "m40": 6.0e12, "p100": 9.5e12, "v100": 15.7e12, "a100": 19.5e12}
 SUSTAINED |= {"a40": 37.4e12, "l4": 30.3e12, "l40s": 91.6e12, "h100": 67e12, "h200": 67e12}
 
 
 class Lengths(NamedTuple):
-    """Sums over sentence pairs of lengths Lₛ and Lₜ in tokens, end of sentence included."""
+    """Sums over sentence pairs. The lengths Lₛ and Lₜ are in tokens and include the end of sentence."""
 
     source: int  # Σ Lₛ
     target: int  # Σ Lₜ
@@ -24,17 +24,18 @@ class Lengths(NamedTuple):
 
 
 def training_flops(model: Model, lengths: Lengths) -> float:
-    """Return the FLOPs of a Transformer's matrix products in learning from these tokens; a multiply-add is two.
+    """Return the FLOPs of a Transformer's matrix products in a training on these tokens. A multiply-add is two FLOPs.
 
-    Backward costs twice as much as forward, which is, with S = Σ Lₛ, T = Σ Lₜ and V rows under the softmax:
+    Backward costs twice as much as forward. With S = Σ Lₛ, T = Σ Lₜ and V output rows, forward costs:
 
         2 N (3P + F) (S + T) + 2 V d_model T + 2 N h (d_k + d_v) (Σ Lₛ² + Σ Lₜ² + Σ Lₛ Lₜ)
 
         P = d_model h (d_k + d_v)     F = 2 d_model d_ff
 
-    A token's self-attention projects 2P; cross-attention adds P: a source token's keys and values, a target token's
-    query and output. The last term is Q Kᵀ and its product with V in all three attentions, masked or not; additive
-    scores count as much. LayerNorm, exponentials, biases, dropout and the optimiser are no matrix products.
+    The projections of self-attention cost 2P per token. Cross-attention adds P per token: keys and values of a source
+    token, query and output of a target token. The last term is Q Kᵀ and its product with V in all three attentions,
+    masked or not. Additive scores count like dot products. LayerNorm, exponentials, biases, dropout and the optimiser
+    are not matrix products.
     """
     projections = model.d_model * model.h * (model.d_k + model.d_v)
     feed_forward = 2 * model.d_model * model.d_ff
@@ -45,18 +46,18 @@ def training_flops(model: Model, lengths: Lengths) -> float:
 
 
 def mean_lengths(source: int, target: int) -> Lengths:
-    """Return the sums for so many tokens in sentences of WMT's mean length."""
+    """Return the sums for these numbers of tokens in sentences of WMT's mean length."""
     return Lengths(source, target, SENTENCE * source, SENTENCE * target, SENTENCE * target)
 
 
 def single_precision(hardware: str) -> float:
-    """Return the FLOP/s that a GPU sustains in single precision; NaN for hardware that is not in `SUSTAINED`."""
+    """Return a GPU's FLOP/s in single precision. Return NaN for hardware that is not in `SUSTAINED`."""
     words = re.findall(r"[a-z0-9]+", hardware.lower())
     return next((speed for name, speed in SUSTAINED.items() if name in words), math.nan)
 
 
 class Product(NamedTuple):
-    """A coefficient times powers of n positions, width d, kernel k and r neighbours: 2 · n^2 · d."""
+    """A coefficient times powers of sizes (n positions, width d, kernel k, r neighbours), for example 2 · n^2 · d."""
 
     coefficient: int
     powers: dict[str, int]
@@ -66,7 +67,7 @@ class Product(NamedTuple):
         return " · ".join(factors + [size if power == 1 else f"{size}^{power}" for size, power in self.powers.items()])
 
 
-# Multiply-adds of one layer: a sum of products. A layer with contiguous kernels is a convolutional one.
+# Multiply-adds of one layer: a sum of products. "Convolutional" has contiguous kernels.
 COSTS = {
     "Self-Attention": [Product(2, {"n": 2, "d": 1})],
     "Recurrent": [Product(2, {"n": 1, "d": 2})],
@@ -79,10 +80,10 @@ COSTS = {
 
 
 def multiply_adds(cost: list[Product], sizes: Mapping[str, int]) -> int:
-    """Count the multiplications, each with its addition, of one layer; `sizes` are n, d, k and r."""
+    """Count the multiply-adds of one layer. sizes: n, d, k and r."""
     return sum(c * math.prod(sizes[size] ** power for size, power in powers.items()) for c, powers in cost)
 
 
 def growth(cost: list[Product], size: str) -> int:
-    """Return the power of `size` ("n" or "d") that dominates when only it grows."""
+    """Return the dominating power of `size` ("n" or "d") when only this size grows."""
     return max(product.powers.get(size, 0) for product in cost)

@@ -15,20 +15,20 @@ from transformer.config.experiment import PAD
 from transformer.model.attention import cached_attention
 from transformer.model.packed import Packed
 
-CACHE_BLOCK = 16  # slots by which caches grow, and the minimum of a memory: softmax over fewer is slow
+CACHE_BLOCK = 16  # caches grow by this many slots. A memory has this minimum, because a shorter softmax is slow
 
 
 class Weights:
-    """The decoder's matrices, laid out for single steps; all batches share them."""
+    """The decoder's matrices in the layout for single steps. All batches share them."""
 
-    new_word: Tensor | None = None  # 1 for each token that begins a word or tags one: [V]
+    new_word: Tensor | None = None  # [V] 1 for each token that begins or tags a word
 
     def __init__(self, embedding: nn.Module, layers: nn.ModuleList, norm: nn.Module, output: Tensor):
-        """Read a `transformer.Embedding`, its `DecoderLayer`s, the last norm and the softmax' rows [V, d_model]."""
+        """Copy from a `transformer.Embedding`, `DecoderLayer`s, the last norm and the output rows [V, d_model]."""
         ids = torch.arange(len(embedding.weight), device=embedding.weight.device)
         self.rows = embedding.rows(ids).detach()  # [V, d_model]
         self.positions = None if embedding.position_table is None else embedding.position_table.detach()
-        if embedding.new_word is not None:  # as in Embedding
+        if embedding.new_word is not None:  # see Embedding
             self.new_word, self.words = embedding.new_word.long(), self.positions.flip(1)
         self.layers = [_LayerWeights(layer) for layer in layers]
         self.norm = norm
@@ -36,7 +36,7 @@ class Weights:
 
 
 class _LayerWeights:
-    """The matrices of one layer; its queries are divided by sqrt(d_k) where the model's scores are."""
+    """The matrices of one layer. The query matrices include the factor 1 / sqrt(d_k) if the model scales its scores."""
 
     def __init__(self, layer: nn.Module):
         self.own, self.cross = own, cross = layer.self_attention, layer.cross_attention
@@ -70,7 +70,7 @@ class _LayerWeights:
         return self.outer(self.activate(self.inner(x)))
 
     def around(self, number: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Normalise and add as transformer.Residual does; overwrite the sub-layer's output."""
+        """Normalise and add like transformer.Residual. This overwrites the sub-layer's output."""
         out = sublayer(x if self.post else self.norms[number](x))
         if self.residual:
             out.add_(x)
@@ -78,42 +78,42 @@ class _LayerWeights:
 
 
 def _linear(part: nn.Linear, scale: Tensor | float = 1.0) -> Callable[[Tensor], Tensor]:
-    """Return x -> scale * (x W + b), with W in the layout that is fastest for few rows of x."""
+    """Return the function scale * (x W + b), with W in the fastest layout for few rows of x."""
     W, b = (part.weight.detach().T * scale).contiguous(), part.bias.detach() * scale
     return lambda x: torch.addmm(b, x, W)
 
 
 class CachedDecoder:
-    """A `seq2seq.Decoder` of K hypotheses for each of B sentences; tokens are the first `vocabulary` without PAD.
+    """A `seq2seq.Decoder` of K hypotheses for each of B sentences. It outputs the first `vocabulary` ids except PAD.
 
-    The hypotheses of a sentence share the memory's keys and values, and one cache of their own. A mask limits each
-    hypothesis to its ancestors' slots, so nothing in the cache moves when hypotheses do; free slots are reused.
+    All hypotheses of a sentence share the memory's keys and values and one cache. A mask limits each hypothesis to its
+    ancestors' slots, so a reordering of hypotheses moves nothing in the cache. Free slots are reused.
     """
 
     def __init__(self, weights: Weights, memory: Tensor, source: Packed, vocabulary: int):
         self.vocabulary, self.weights = vocabulary, weights
         B, L = source.shape
-        self.seen = np.full((B, 1, CACHE_BLOCK), -np.inf, np.float32)  # 0 where seen, else -inf: [B, K, M]
-        # Keys have the layout of `cached_attention`; to copy them at each step would cost more.
+        self.seen = np.full((B, 1, CACHE_BLOCK), -np.inf, np.float32)  # [B, K, M] 0 for visible slots, else -inf
+        # Keys have the layout of `cached_attention`, because a copy at each step would cost more.
         self.past = [
             [memory.new_zeros(B, own.h, own.d_k, CACHE_BLOCK), memory.new_zeros(B, own.h, CACHE_BLOCK, own.d_v)]
             for own in (layer.own for layer in weights.layers)
         ]
-        self.memory = []  # each layer's keys [B, h, d_k, L] and values [B, h, L, d_v], L at least CACHE_BLOCK
+        self.memory = []  # each layer's keys [B, h, d_k, L] and values [B, h, L, d_v]; L is CACHE_BLOCK or more
         short = max(0, CACHE_BLOCK - L)
         for cross in (layer.cross for layer in weights.layers):
             K, V = (cross.heads(part, source) for part in cross.key_value(memory).split(cross.widths, dim=-1))
             self.memory.append([F.pad(K, (0, 0, 0, short)).mT.contiguous(), F.pad(V, (0, 0, 0, short)).contiguous()])
-        self.mask = None if source.mask is None else source.mask.clone()  # of the memory's padding: [B, 1, 1, L]
+        self.mask = None if source.mask is None else source.mask.clone()  # [B, 1, 1, L] the memory's padding
         if short:
             mask = memory.new_zeros(B, 1, 1, L) if self.mask is None else self.mask
             self.mask = F.pad(mask, (0, short), value=-torch.inf)
-        self.words: Tensor | None = None  # begun by each hypothesis, less one; where the model counts them
+        self.words: Tensor | None = None  # number of words in each hypothesis minus one, if the model counts words
         self.length = 0
-        self.logits = memory.new_empty(0)  # reused: [the most rows so far, V]
+        self.logits = memory.new_empty(0)  # reused: [maximum number of rows so far, V]
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return log-probabilities [B, K, V] of what follows `tokens` [B, K]; the next step overwrites them."""
+        """Return log-probabilities [B, K, V] of the tokens after `tokens` [B, K]. The next step overwrites them."""
         weights, (B, K) = self.weights, tokens.shape
         x = weights.rows.index_select(0, tokens.flatten())
         if weights.positions is not None:
@@ -129,7 +129,7 @@ class CachedDecoder:
             x = layer.around(0, x, partial(layer.self_attention, past, where=where, seen=seen))
             x = layer.around(1, x, partial(layer.cross_attention, memory, mask=self.mask))
             x = layer.around(2, x, layer.feed_forward)
-        # The logits always have the same memory: new memory would double the time.
+        # The logits reuse the same memory, because new memory would double the time.
         if self.logits.shape[0] < B * K:
             self.logits = x.new_empty(B * K, weights.output.shape[1])
         logits = torch.mm(weights.norm(x), weights.output, out=self.logits[: B * K])
@@ -138,8 +138,8 @@ class CachedDecoder:
         return scores.view(B, K, -1)
 
     def _take_slots(self, K: int) -> np.ndarray:
-        """Return a slot of the cache for each of K hypotheses [B, K], which sees it from now on."""
-        if self.seen.shape[1] < K:  # none has been selected yet, and none sees a slot
+        """Return a free cache slot for each hypothesis, [B, K], and make it visible to its hypothesis."""
+        if self.seen.shape[1] < K:  # first step: no hypothesis has been selected and no slot is visible
             self.seen = self.seen.repeat(K, axis=1)
         taken = np.maximum.reduce(self.seen, axis=1) == 0
         lack = K + np.add.reduce(taken, axis=1).max() - taken.shape[1]

@@ -1,4 +1,4 @@
-"""The softmax and the dropout of a processor, where PyTorch's are several times slower."""
+"""Softmax and dropout for processors. PyTorch's own kernels are several times slower there."""
 
 import math
 
@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 _STEPS = 2**16  # a dropout rate is rounded to a multiple of 1 / _STEPS
-_LOWEST = -80  # e^_LOWEST is negligible beside 1; smaller values, and a mask's e^-inf, take many times as long
+_LOWEST = -80  # exp(-80) is negligible beside 1. Smaller values and exp(-inf) of a mask are slow to compute
 
 
 class Softmax(torch.autograd.Function):
-    """The softmax over the last dimension, on a processor. It overwrites its input."""
+    """Softmax over the last dimension on a processor. It overwrites its input."""
 
     @staticmethod
     def forward(ctx, scores: Tensor) -> Tensor:
@@ -30,20 +30,20 @@ class Softmax(torch.autograd.Function):
 
 
 def dropout(x: Tensor, P: float) -> Tensor:
-    """Drop numbers of `x`, of any shape. Only torch's seed decides which ones."""
+    """Apply dropout to `x` of any shape. Only torch's seed determines the dropped numbers."""
     if P == 0.0 or x.is_cuda:
         return F.dropout(x, P)
     dropped = round(P * _STEPS)
     if dropped >= _STEPS:
         return x * 0.0
-    # Four numbers share a draw of 64 bits.
+    # One random number of 64 bits serves four numbers of x.
     drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
-    kept = torch.ge(drawn[: x.numel()].view(x.shape), dropped - _STEPS // 2, out=torch.empty(x.shape))
-    return x * kept.mul_(_STEPS / (_STEPS - dropped)).to(x.dtype)
+    mask = torch.ge(drawn[: x.numel()].view(x.shape), dropped - _STEPS // 2, out=torch.empty(x.shape))
+    return x * mask.mul_(_STEPS / (_STEPS - dropped)).to(x.dtype)
 
 
 class Dropout(nn.Dropout):
-    """§5.4: each number is dropped with probability p, and the others grow by 1 / (1 - p)."""
+    """§5.4: each number is dropped with probability p. All other numbers are multiplied by 1 / (1 - p)."""
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p if self.training else 0.0)

@@ -1,4 +1,4 @@
-"""GNMT (Wu et al., 2016) in the form that became the field's benchmark: LSTM layers with additive attention.
+"""GNMT (Wu et al., 2016) in its usual benchmark form: LSTM layers with additive attention.
 
 Only the first decoder layer's output is a query of attention, so each layer runs over whole sentences at once.
 Shapes: B sentences on a padded grid of length L; d = d_model.
@@ -17,15 +17,15 @@ from transformer.model.kernels import Dropout
 from transformer.model.packed import Packed
 from transformer.model.seq2seq import Decoders, Seq2Seq, StatefulDecoder, embed, linear_flops
 
-# Matrices and biases begin between plus and minus this over √d: 0.1, as in the benchmark, at its width of 1024. A
-# narrower model with 0.1 passes hardly any signal on, and does not begin to learn.
+# Initial matrices and biases are uniform within ±_UNIFORM / √d. This is ±0.1, the benchmark's bound, at its width of
+# 1024. With a bound of 0.1, a narrower model passes on almost no signal and does not start to learn.
 _UNIFORM = 0.1 * math.sqrt(1024)
-Memory = list[Tensor | None]  # keys and values [B, 1, L, d], and the padding's mask
+Memory = list[Tensor | None]  # keys and values [B, 1, L, d], and the padding mask
 States = list[Tensor]  # h and c of each layer: [rows, d]
 
 
 class LSTM(Seq2Seq):
-    """Encoder: a bidirectional layer and N - 1 others. Decoder: N layers. From the third on, layers are residual."""
+    """Encoder: a bidirectional layer, then N - 1 layers. Decoder: N layers. Layers are residual from the third on."""
 
     def __init__(self, config: Model):
         super().__init__(config)
@@ -36,7 +36,7 @@ class LSTM(Seq2Seq):
         self.attention = NormalizedAttention(d)
         self.decoder = nn.ModuleList([_layer(d, d), *(_layer(2 * d, d) for _ in layers)])
         self.dropout = Dropout(config.P_drop)
-        if not self.embedding.is_meta:  # a sketch needs no numbers
+        if not self.embedding.is_meta:  # a sketch has no values
             for parameter in self.parameters():
                 nn.init.uniform_(parameter, -_UNIFORM / math.sqrt(d), _UNIFORM / math.sqrt(d))
             self.attention.reset()
@@ -59,13 +59,13 @@ class LSTM(Seq2Seq):
         return target.from_grid(self.run(x, self.remember(memory, source))[0])
 
     def remember(self, memory: Tensor, source: Packed) -> Memory:
-        """Lay the encoder's output [n_source, d] out for attention."""
+        """Convert the encoder's output [n_source, d] to the padded layout of attention."""
         return [source.to_grid(self.attention.key(memory))[:, None], source.to_grid(memory)[:, None], source.mask]
 
     def run(self, x: Tensor, memory: Memory, states: States | None = None) -> tuple[Tensor, States]:
-        """Run the decoder from `states`, or from zeros: outputs [rows, T, d] of x [rows, T, d], and the next states.
+        """Run the decoder on x [rows, T, d] from `states` or zeros; return outputs [rows, T, d] and the next states.
 
-        In training a sentence is a row of T tokens; in a step of beam search each hypothesis is a row of one token.
+        In training, a row is a sentence of T tokens. In a step of beam search, a row is one token of a hypothesis.
         """
         after: States = []
         context = x.new_empty(*x.shape[:2], 0)
@@ -82,7 +82,7 @@ class LSTM(Seq2Seq):
         return lambda source, vocabulary: _Steps(self, source, vocabulary)
 
     def flops(self, lengths: Lengths) -> float:
-        """Count a token's products with its stack's matrices; attention has a score and a product with each key."""
+        """Count the products of tokens with matrices, and for attention a score and a product per query and key."""
         key = self.attention.key
         encoder = linear_flops(self.left_to_right, self.right_to_left, self.encoder, key)
         decoder = linear_flops(self.decoder, self.attention.query) + 2 * self.output_weight().numel()
@@ -104,7 +104,7 @@ class NormalizedAttention(nn.Module):
         nn.init.zeros_(self.b)
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Return a context for each query [B, Q, d]; keys, which `key` has multiplied, and values: [B, 1, L, d]."""
+        """Return a context for each query [B, Q, d]. keys (already projected by `key`) and values: [B, 1, L, d]."""
         v = (self.g * self.v / self.v.norm())[None]
         queries = (self.query(queries) + self.b)[:, None]
         return attention(queries, keys, values, mask, causal=False, P_drop=0.0, additive=v)[:, 0]
@@ -129,7 +129,7 @@ def _layer(inputs: int, d: int) -> nn.LSTM:
 
 
 def _reversed(source: Packed) -> Packed:
-    """Return the sentences with a grid in which each one runs backwards; its padding stays behind it."""
+    """Return the sentences with a grid in which each sentence is reversed. Its padding stays at its end."""
     B, L = source.shape
     slots = torch.arange(B * L, device=source.ids.device) if source.slots is None else source.slots
     lengths = L if source.mask is None else (source.mask == 0).sum(dim=3).flatten()[slots // L]

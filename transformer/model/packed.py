@@ -1,7 +1,7 @@
-"""Sentences laid end to end, without padding between them: the model's input (§5.1).
+"""Sentences packed end to end without padding between them: the model's input (§5.1).
 
-Only attention knows where sentences begin: by a padded grid, or by each token's sentence and tables of blocks of BLOCK
-tokens. FlexAttention takes no products of two blocks that share no sentence, as most do not.
+Only attention separates sentences. It uses a padded grid, or each token's sentence number and tables of blocks of BLOCK
+tokens. FlexAttention skips the products of two blocks without a common sentence. Most pairs of blocks have none.
 """
 
 import math
@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BLOCK = 64  # tokens; with 128, seven in eight products would be of two sentences, with 64 three in four are
-_MULTIPLE = 128  # a padded side's tokens are a multiple of it; also the length, roughly, of a sentence of padding
-_SPARE = 64  # the least padding of each side, in as many sentences on both
+BLOCK = 64  # tokens. 3 of 4 products belong to two different sentences; with 128 tokens it would be 7 of 8
+_MULTIPLE = 128  # the token count of a padded side is a multiple of it; a sentence of padding has about this length
+_SPARE = 64  # minimum padding per side. Both sides have the same number of sentences of padding
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """For each of M blocks of queries the blocks of keys, of N, that it may see; and the reverse, for the gradient."""
+    """The visible key blocks (of N) of each of M query blocks, and the reverse tables for the gradient."""
 
-    key_counts: Tensor  # [1, 1, M]: as many of a row of `keys` count
+    key_counts: Tensor  # [1, 1, M] number of valid entries in each row of `keys`
     keys: Tensor  # [1, 1, M, N]
     query_counts: Tensor  # [1, 1, N]
     queries: Tensor  # [1, 1, N, M]
@@ -28,17 +28,17 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Packed:
-    """Sentences laid end to end. Attention works on a padded grid [B, L], or, if `sentences` is given, on blocks."""
+    """Sentences packed end to end. Attention works on blocks if `sentences` is given, else on a padded grid [B, L]."""
 
     ids: Tensor  # [n] token ids
-    positions: Tensor  # [n] place of each token in its sentence
+    positions: Tensor  # [n] position of each token in its sentence
     shape: tuple[int, int]  # (B, L)
-    slots: Tensor | None = None  # [n] place of each token in the grid, row by row; None if they fill it in order
-    mask: Tensor | None = None  # [B, 1, 1, L], 0 on tokens, -inf on padding (§3.2.3); None without padding
+    slots: Tensor | None = None  # [n] index of each token in the flat grid; None if the tokens fill the grid in order
+    mask: Tensor | None = None  # [B, 1, 1, L] 0 on tokens, -inf on padding (§3.2.3); None without padding
     sentences: Tensor | None = None  # [n] int32, the number of each token's sentence
-    own: Blocks | None = None  # of attention to the stream itself
-    memory: Blocks | None = None  # of a target's attention to the source
-    count: int | None = None  # of the tokens before all padding; None if all n are tokens
+    own: Blocks | None = None  # for self-attention
+    memory: Blocks | None = None  # for a target's attention to the source
+    count: int | None = None  # number of tokens before the padding; None if there is no padding
 
     def to_grid(self, x: Tensor) -> Tensor:
         """Move x [n, d] to the padded grid: [B, L, d], zero on padding."""
@@ -52,15 +52,15 @@ class Packed:
 
 
 def pack(sentences: list[np.ndarray], device: torch.device) -> Packed:
-    """Lay sentences of token ids end to end, for padded attention."""
+    """Pack sentences of token ids for padded attention."""
     lengths = np.array([len(sentence) for sentence in sentences])
     return collate(np.concatenate(sentences).astype(np.int64), lengths, device)
 
 
 def collate(ids: np.ndarray, lengths: np.ndarray, device: torch.device, multiple: int = 1) -> Packed:
-    """Lay sentences out for padded attention: ids [n], lengths [B]. PAD extends the tokens to a `multiple`."""
+    """Pack sentences for padded attention: ids [n], lengths [B]. PAD extends the tokens to a `multiple`."""
     B, L = shape = (len(lengths), int(lengths.max()))
-    positions = _places(lengths)
+    positions = _positions(lengths)
     sides = [to_device(extended(side, multiple), device) for side in (ids, positions)]
     slots = mask = None
     if len(ids) < B * L or len(ids) % multiple:
@@ -72,7 +72,7 @@ def collate(ids: np.ndarray, lengths: np.ndarray, device: torch.device, multiple
 
 
 def extended(tokens: np.ndarray, multiple: int) -> np.ndarray:
-    """Append zeros, which are PAD and first places, up to a `multiple`."""
+    """Append zeros up to a `multiple`. Zero is the id PAD and also the first position."""
     return np.pad(tokens, (0, -len(tokens) % multiple))
 
 
@@ -84,46 +84,46 @@ def collate_blocks(
     memory: Blocks | None = None,
     count: int | None = None,
 ) -> Packed:
-    """Lay sentences out for attention in blocks; ids and lengths make whole blocks.
+    """Pack sentences for attention in blocks. The number of ids must be a multiple of BLOCK.
 
-    causal: a token attends only to those before it. memory: a target's blocks of attention to the source.
+    causal: a token attends only to earlier tokens and itself. memory: blocks of a target's attention to the source.
     count: the number of tokens, if sentences of padding follow them.
     """
     sentences = to_device(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), device)
     shape, own = (len(lengths), int(lengths.max())), blocks_of(lengths, lengths, causal, device)
-    positions = to_device(_places(lengths), device)
+    positions = to_device(_positions(lengths), device)
     return Packed(to_device(ids, device), positions, shape, sentences=sentences, own=own, memory=memory, count=count)
 
 
 def padding_lengths(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
-    """Return the lengths [2, sentences] of the padding of a batch of these lengths [2, pairs]; none is 0."""
+    """Return lengths [2, sentences] of the sentences of padding for a batch of lengths [2, pairs]. None is empty."""
     rest = padded_sizes(lengths, capacity) - lengths.sum(axis=1)
     E = min(math.ceil(rest.max() / _MULTIPLE), rest.min())
     return rest[:, None] // E + (np.arange(E) < rest[:, None] % E)
 
 
 def padded_sizes(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
-    """Return [2] the tokens of each padded side: its capacity, or what it has, and _SPARE more; a _MULTIPLE."""
+    """Return [2] the token count of each padded side: max(capacity, tokens) + _SPARE, rounded up to _MULTIPLE."""
     return -(-(np.maximum(lengths.sum(axis=1), capacity) + _SPARE) // _MULTIPLE) * _MULTIPLE
 
 
-def _places(lengths: np.ndarray) -> np.ndarray:
-    """Return each token's place in its sentence: [n]."""
+def _positions(lengths: np.ndarray) -> np.ndarray:
+    """Return each token's position in its sentence: [n]."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def to_device(array: np.ndarray, device: torch.device) -> Tensor:
-    """Copy to `device`, asynchronously to a GPU."""
+    """Copy an array to `device`. The copy to a GPU is asynchronous."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def blocks_of(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch.device) -> Blocks:
-    """Return the blocks of attention between sentences of these lengths [B], each side whole blocks."""
+    """Return the blocks of attention between sentences of these lengths [B]. Each side consists of whole blocks."""
     tables = []
     for side, (lengths, others) in enumerate([(queries, keys), (keys, queries)]):
         sentences, ends = np.repeat(np.arange(len(lengths)), lengths), np.cumsum(others)
-        # A block sees the other side's blocks from `first` to `last`, with which it shares a sentence.
+        # A block shares sentences with the other side's blocks from `first` to `last`.
         first = (ends - others)[sentences[::BLOCK]] // BLOCK
         last = (ends[sentences[BLOCK - 1 :: BLOCK]] - 1) // BLOCK
         if causal and side == 0:
@@ -137,9 +137,9 @@ def blocks_of(queries: np.ndarray, keys: np.ndarray, causal: bool, device: torch
 
 
 class _Moved(torch.autograd.Function):
-    """Rows moved from a packed stream [n, d] to a padded grid, or back; rows that nothing is moved to are zero.
+    """Rows moved from packed tokens [n, d] to a padded grid, or back. All other rows of the result are zero.
 
-    slots: the grid's places of the stream's first rows; the others are padding. Autograd's own backward would add.
+    slots: grid indices of the first rows; further rows are padding. The custom backward also moves instead of adding.
     """
 
     @staticmethod

@@ -1,6 +1,6 @@
-"""The seam for an architecture: what training, search, scoring, analyses and export know of a model.
+"""The interface of an architecture for training, search, scoring, analyses and export.
 
-Sentences are packed (packed.py). Shapes: n tokens; B sentences of K hypotheses each; V rows under the softmax.
+Sentences are packed (packed.py). Shapes: n tokens; B sentences of K hypotheses each; V output rows.
 """
 
 from collections.abc import Callable
@@ -17,58 +17,58 @@ from transformer.model.packed import Packed
 
 
 class Decoder(Protocol):
-    """A model as beam search needs it: it keeps hypotheses, one a sentence at first, and scores their next tokens."""
+    """The interface for beam search: hypotheses, at first one per sentence, and the scores of their next tokens."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append `tokens` [B, K] to the hypotheses; return log-probabilities of what follows each: [B, K, V]."""
+        """Append `tokens` [B, K] to the hypotheses. Return log-probabilities of their next tokens: [B, K, V]."""
 
     def select(self, sentences: np.ndarray, parents: np.ndarray) -> None:
-        """Keep only `sentences` [b] of the B, and the hypotheses `parents` [b, K] of each, in this order."""
+        """Select `sentences` [b] of the B sentences and their hypotheses `parents` [b, K], in this order."""
 
 
-Decoders = Callable[[Packed, int], Decoder]  # of a batch of sources, over the first ids of the vocabulary without PAD
+Decoders = Callable[[Packed, int], Decoder]  # arguments: a batch of sources, number of output ids (PAD is excluded)
 
 
 class Seq2Seq(nn.Module):
-    """A model of target sentences given source sentences. An architecture defines what raises NotImplementedError."""
+    """A model of target sentences given source sentences. Subclasses implement the methods that raise an error here."""
 
-    new_word: Tensor | None = None  # [embedding_rows] a buffer: 1 for a token that begins a word or tags one
-    shortest = 1  # source tokens that a shorter sentence costs as much as, in `incremental`
+    new_word: Tensor | None = None  # [embedding_rows] a buffer: 1 for a token that begins or tags a word
+    shortest = 1  # `incremental` takes as long for a shorter source sentence as for one with this number of tokens
 
     def __init__(self, config: Model):
         super().__init__()
         self.config = config
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
-        """Return outputs, [n_target, d_model]; `output @ self.output_weight().T` are the logits (§3.4)."""
+        """Return outputs [n_target, d_model]. The logits are `output @ self.output_weight().T` (§3.4)."""
         return self.decode(target, self.encode(source), source)
 
     def encode(self, source: Packed) -> Tensor:
-        """Return the memory, a row for each source token: [n_source, any width]."""
+        """Return the memory, one row per source token: [n_source, any width]."""
         raise NotImplementedError
 
     def decode(self, target: Packed, memory: Tensor, source: Packed) -> Tensor:
-        """Decode all target tokens at once, each given only those before it: [n_target, d_model]."""
+        """Decode all target tokens at once, each from earlier tokens only: [n_target, d_model]."""
         raise NotImplementedError
 
     def output_weight(self) -> Tensor:
-        """Return the rows of the tokens that can be written, for the softmax: [V, d_model]."""
+        """Return the output rows of the softmax: [V, d_model]."""
         raise NotImplementedError
 
     def incremental(self) -> Decoders:
-        """Lay the decoder's present weights out for single steps; return the function that opens a batch's decoder."""
+        """Copy the decoder's current weights for single steps. Return a function that creates a batch's decoder."""
         raise NotImplementedError
 
     def fits_blocks(self, device: torch.device, dtype: torch.dtype) -> bool:
-        """Tell whether the model can train on batches laid out in blocks (`packed.collate_blocks`)."""
+        """Return whether the model can train on batches in blocks (`packed.collate_blocks`)."""
         return False
 
     def flops(self, lengths: Lengths) -> float:
-        """Return the FLOPs of the matrix products in learning from these tokens; backward costs twice forward."""
+        """Return the FLOPs of the matrix products in a training on these tokens. Backward costs twice as forward."""
         raise NotImplementedError
 
     def parameter_count(self) -> int:
-        """Count the trained numbers, but for learned positions (Table 3, row E): tables named `position_table`."""
+        """Count the parameters without learned positions (Table 3, row E), the tables named `position_table`."""
         return sum(x.numel() for name, x in self.named_parameters() if not name.endswith("position_table"))
 
     @property
@@ -77,12 +77,12 @@ class Seq2Seq(nn.Module):
 
 
 def embed(ids: Tensor, weight: Tensor) -> Tensor:
-    """Return the embeddings [n, d_model] of ids [n]; PAD, with which a target begins, is a zero vector."""
+    """Return the embeddings [n, d_model] of ids [n]. PAD, the first token of a target, is a zero vector."""
     return F.embedding(ids, weight) * (ids != PAD).unsqueeze(-1)
 
 
 def linear_flops(*parts: nn.Module) -> int:
-    """Return the FLOPs of the products of a token, forward, with all matrices of these linear and LSTM layers."""
+    """Return the forward FLOPs of one token's products with all matrices of these linear and LSTM layers."""
     layers = [layer for part in parts for layer in part.modules()]
     linear = sum(layer.in_features * layer.out_features for layer in layers if isinstance(layer, nn.Linear))
     lstm = sum(4 * x.hidden_size * (x.input_size + x.hidden_size) for x in layers if isinstance(x, nn.LSTM))
@@ -90,15 +90,15 @@ def linear_flops(*parts: nn.Module) -> int:
 
 
 class StatefulDecoder:
-    """A `Decoder` of a model that keeps tensors for each hypothesis. An architecture defines `advance`."""
+    """A `Decoder` of a model with state tensors for each hypothesis. An architecture implements `advance`."""
 
     def __init__(self, model: Seq2Seq, vocabulary: int, memory: list[Tensor | None], states: list[Tensor]):
-        """Take a batch's memory, tensors [B, ...] that all hypotheses of a sentence share, and states [B, ...]."""
+        """Take a batch's memory and states, tensors [B, ...]. All hypotheses of a sentence share the memory."""
         self.model, self.vocabulary, self.memory, self.states = model, vocabulary, memory, states
         self.shape = (len(states[0]), 1)  # B, K
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Append tokens [B * K] to the hypotheses and replace their states; return outputs, [B * K, d_model]."""
+        """Append tokens [B * K] to the hypotheses and update their states. Return outputs [B * K, d_model]."""
         raise NotImplementedError
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -114,5 +114,5 @@ class StatefulDecoder:
         rows = torch.from_numpy((sentences[:, None] * K + parents).ravel()).to(device)
         self.states = [state[rows] for state in self.states]
         if len(sentences) < B or (sentences != np.arange(B)).any():
-            kept = torch.from_numpy(sentences).to(device)
-            self.memory = [None if each is None else each[kept] for each in self.memory]
+            selected = torch.from_numpy(sentences).to(device)
+            self.memory = [None if each is None else each[selected] for each in self.memory]

@@ -1,6 +1,6 @@
-"""§3 Model Architecture, top-down in the paper's order and symbols; §3.2 is attention.py.
+"""§3 Model Architecture, top-down in the paper's order and symbols. §3.2 is in attention.py.
 
-A batch is packed (packed.py): only attention knows where sentences begin. Shapes: n tokens, V embedding rows.
+A batch is packed (packed.py): only attention separates sentences. Shapes: n tokens, V embedding rows.
 """
 
 import math
@@ -24,12 +24,12 @@ from transformer.model.packed import Packed, pack
 from transformer.model.seq2seq import Decoders, Seq2Seq, embed
 from transformer.storage.files import InputError
 
-LAYER_NORM_EPSILON = 1e-6  # the authors' code; the paper does not say
-TARGET_SPACE = 9  # the row that the authors' code learned for English-German; any would do, as it is the only one
+LAYER_NORM_EPSILON = 1e-6  # from the authors' code; the paper gives no value
+TARGET_SPACE = 9  # the authors' row for English-German. The choice has no effect, because no other row is used
 
 
 class Transformer(Seq2Seq):
-    """§3.1 Encoder and decoder stacks (Figure 1) over one embedding matrix (§3.4), or three if they are not tied."""
+    """§3.1 Encoder and decoder stacks (Figure 1) with one embedding matrix (§3.4), or three untied matrices."""
 
     shortest = CACHE_BLOCK
 
@@ -38,7 +38,7 @@ class Transformer(Seq2Seq):
         self.embedding = Embedding(config)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
-        # None in the paper's, whose last layer ends with a LayerNorm.
+        # Only pre-norm needs a last norm: the paper's last layer ends with a LayerNorm.
         last_norm = nn.Identity if config.norm != "pre" else partial(nn.LayerNorm, config.d_model, LAYER_NORM_EPSILON)
         self.encoder_norm, self.decoder_norm = last_norm(), last_norm()
         self.dropout = Dropout(config.P_drop)
@@ -47,9 +47,9 @@ class Transformer(Seq2Seq):
         # Not in the paper (`recipes` in config.yaml).
         spaces = torch.empty(config.target_spaces, config.d_model)
         self.target_spaces = nn.Parameter(spaces) if config.target_spaces else None
-        # As in the authors' code: embeddings from N(0, 1 / d_model), matrices Glorot uniform, biases 0.
+        # Like the authors' code: embeddings from N(0, 1 / d_model), matrices Glorot uniform, biases 0.
         for name, parameter in self.named_parameters():
-            if parameter.is_meta:  # a sketch needs no numbers, and PyTorch would load its compiler for them: 3 s
+            if parameter.is_meta:  # a sketch has no values, and PyTorch would load its compiler to set them (3 s)
                 break
             if name.startswith(("embedding.", "untied_")):
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
@@ -92,9 +92,8 @@ class Transformer(Seq2Seq):
         return lambda source, vocabulary: CachedDecoder(weights, self.encode(source), source, vocabulary)
 
     def fits_blocks(self, device: torch.device, dtype: torch.dtype) -> bool:
-        # FlexAttention supports dot products in 16 bits, without dropout. It has no kernel for narrower heads, and a
-        # slow one for wider ones.
-        # The compiled step has no sums over processes within it, which batch normalisation needs.
+        # FlexAttention supports dot products in 16 bits without dropout. It has no kernel for narrower heads, and its
+        # kernel for wider heads is slow. Batch normalisation sums over processes; a compiled step cannot.
         plain = self.config.attention == "dot" and self.config.P_drop_attention == 0 and self.config.norm != "batch"
         heads = all(16 <= width <= 256 for width in (self.config.d_k, self.config.d_v))
         return plain and heads and device.type == "cuda" and dtype == torch.bfloat16
@@ -103,7 +102,7 @@ class Transformer(Seq2Seq):
         return training_flops(self.config, lengths)
 
     def _stream(self, x: Tensor) -> Tensor:
-        """Narrow embeddings for the first layer; pre-norm adds to one sum throughout, in 32 bits."""
+        """Convert embeddings to 16 bits for the first layer. Pre-norm keeps its residual sum in 32 bits."""
         return x if self.config.norm == "pre" else _narrowed(x)
 
 
@@ -138,9 +137,9 @@ class DecoderLayer(nn.Module):
 
 
 class Residual(nn.Module):
-    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))); pre-norm is x + Dropout(Sublayer(LayerNorm(x))).
+    """§3.1 and §5.4: LayerNorm(x + Dropout(Sublayer(x))). Pre-norm: x + Dropout(Sublayer(LayerNorm(x))).
 
-    Batch normalisation, which is not in the paper, takes the place of the first LayerNorm.
+    Batch normalisation is not in the paper. It replaces LayerNorm in the first formula.
     """
 
     def __init__(self, config: Model):
@@ -150,7 +149,7 @@ class Residual(nn.Module):
         self.norm = BatchNorm(config.d_model) if self.batch else nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], stream: Packed | None = None) -> Tensor:
-        """Return the sum [n, d_model]. stream: what x belongs to, for batch normalisation, which leaves out padding."""
+        """Return the output [n, d_model]. stream: the batch of x, because batch normalisation ignores its padding."""
         out = self.dropout(sublayer(x if self.post else self.norm(x)))
         out = x + out if self.residual else out
         if not self.post:
@@ -172,20 +171,20 @@ class FeedForward(nn.Module):
 
     @staticmethod
     def activate(x: Tensor) -> Tensor:
-        """Return max(0, x), here and in beam search, which has the products in a layout of its own."""
+        """Return max(0, x). Beam search also calls this method, with its own layout of the matrices."""
         return F.relu(x, inplace=not torch.is_grad_enabled())
 
 
 def _narrowed(x: Tensor) -> Tensor:
-    """Return x in 16 bits if a GPU's products are: half as much to move."""
+    """Return x in 16 bits if a GPU's products are in 16 bits, because this halves the memory traffic."""
     return x.to(torch.get_autocast_dtype("cuda")) if x.is_cuda and torch.is_autocast_enabled("cuda") else x
 
 
 class Embedding(nn.Module):
-    """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. PAD counts as a zero vector.
+    """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. The row of PAD counts as zero.
 
-    Positions "words", which are not in the paper, also add the number of a word, the source token's or the one that a
-    target token tags next, by sinusoids with the opposite order of frequencies.
+    Positions "words" are not in the paper. They also encode the number of a word with sinusoids in reverse order of
+    frequency: the word of a source token, or the next word that the target tags.
     """
 
     def __init__(self, config: Model):
@@ -194,15 +193,15 @@ class Embedding(nn.Module):
         if config.positions == "learned":
             self.position_table = nn.Parameter(torch.empty(POSITIONS, config.d_model))
         else:
-            fixed = config.positions != "none" and not self.weight.is_meta  # as above
+            fixed = config.positions != "none" and not self.weight.is_meta  # a sketch has no values
             table = sinusoids(POSITIONS, config.d_model, config.sinusoids) if fixed else None
             self.register_buffer("position_table", table, persistent=False)
-        # 1 for each token that begins a word or tags one, from the vocabulary; saved with the weights.
+        # 1 for each token that begins or tags a word. It comes from the vocabulary and is saved with the weights.
         words = config.positions == "words"
         self.register_buffer("new_word", torch.zeros(config.embedding_rows) if words else None)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Embed `ids` at `positions`, sentences laid end to end: [n, d_model]."""
+        """Embed packed `ids` at `positions`: [n, d_model]."""
         x = self.rows(ids)
         if self.position_table is not None:
             x = x + F.embedding(positions, self.position_table)
@@ -215,17 +214,17 @@ class Embedding(nn.Module):
         return embed(ids, self.weight) * math.sqrt(self.weight.shape[1])
 
     def count_words(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Count for each token the words that have begun in its sentence, less one: [n], sentences laid end to end."""
+        """Return for each packed token the number of words that have begun in its sentence, minus one: [n]."""
         new = self.new_word[ids].long()
         count = new.cumsum(0)
-        first = torch.arange(len(ids), device=ids.device) - positions  # of the token's sentence
+        first = torch.arange(len(ids), device=ids.device) - positions  # index of the sentence's first token
         return count - (count - new)[first] - 1
 
 
 def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
     """Return §3.5's table, [length, d_model]: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos.
 
-    `concatenated`, the authors' code: all sines, then all cosines, of exponents i / (d_model / 2 - 1).
+    `concatenated` (the authors' code): all sines, then all cosines, with exponents i / (d_model / 2 - 1).
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
     if layout == "interleaved":
@@ -236,14 +235,14 @@ def sinusoids(length: int, d_model: int, layout: str) -> Tensor:
 
 
 def require_transformer(model: Seq2Seq, purpose: str) -> Transformer:
-    """Return the model for what only a Transformer has. Raises InputError on another architecture."""
+    """Return the model if it is a Transformer. Raises InputError on another architecture."""
     if not isinstance(model, Transformer):
         raise InputError(f"{purpose}: expected a Transformer, found the architecture {type(model).__name__}")
     return model
 
 
 def attentions(model: Seq2Seq) -> dict[str, list[MultiHead]]:
-    """Return the layers' attention (§3.2) by kind: "encoder" and "decoder" (self-attention), "cross"."""
+    """Return the layers' attention modules (§3.2) by kind: "encoder" and "decoder" (self-attention), "cross"."""
     model = require_transformer(model, "attention heads")
     return {
         "encoder": [layer.self_attention for layer in model.encoder],
@@ -254,33 +253,33 @@ def attentions(model: Seq2Seq) -> dict[str, list[MultiHead]]:
 
 @torch.inference_mode()
 def attention_weights(model: Seq2Seq, source: list[int], target: list[int]) -> dict[str, Tensor]:
-    """Return softmax(Q K^T / sqrt(d_k)), [N, h, queries, keys] by kind, of a pair of sentences, as ids ending in EOS.
+    """Return softmax(Q K^T / sqrt(d_k)) [N, h, queries, keys] by kind for a sentence pair, both sides ending in EOS.
 
-    In the decoder a query stands at the token that it writes, a key at the token before, which it read.
+    In the decoder, query i belongs to output token i, and key i to input token i, which is output token i - 1.
     """
     if (longest := max(len(source), len(target))) > POSITIONS:
-        raise InputError(f"expected {POSITIONS} tokens at most, found a sentence of {longest}")
-    taken = defaultdict(list)
+        raise InputError(f"expected up to {POSITIONS} tokens, found a sentence with {longest}")
+    weights = defaultdict(list)
     with ExitStack() as stack:
         for kind, modules in attentions(model).items():
             for module in modules:
-                stack.enter_context(hooked(module, taken[kind].append))
+                stack.enter_context(hooked(module, weights[kind].append))
         model(*(pack([np.array(ids)], model.device) for ids in (source, [PAD, *target[:-1]])))
-    return {kind: torch.cat(taken[kind]).cpu() for kind in attentions(model)}
+    return {kind: torch.cat(weights[kind]).cpu() for kind in attentions(model)}
 
 
 @contextmanager
 def hooked(module: MultiHead, hook: Callable[[Tensor], None]) -> Iterator[None]:
-    """Give `hook` the module's weights [B, h, queries, keys] in this context: its output with the identity as V."""
+    """Pass the module's weights [B, h, queries, keys] to `hook` in this context: the output for V = identity."""
     attend = module.attend
 
-    def attend_and_tell(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    def attend_and_call(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         identity = torch.eye(K.shape[-2], dtype=V.dtype, device=V.device).expand(*K.shape[:2], -1, -1)
         hook(attend(Q, K, identity, mask, causal))
         return attend(Q, K, V, mask, causal)
 
-    module.attend = attend_and_tell
+    module.attend = attend_and_call
     try:
         yield
     finally:
-        del module.attend  # the class' own is seen again
+        del module.attend  # uncovers the method of the class

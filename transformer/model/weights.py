@@ -1,6 +1,7 @@
-"""Weights and resume states on disk: whole or absent, read as data only (safetensors); averaged (§6.1); in 8 bits.
+"""Weights and resume states on disk (safetensors), averages of weights (§6.1) and int8 weights.
 
-A file's own header has one key with our header as JSON and the checksum of the tensors.
+A file is complete or absent, and a reader executes no code. The safetensors header has one key: our header and the
+checksum of the tensors, as JSON.
 """
 
 import hashlib
@@ -17,22 +18,22 @@ from transformer.model.seq2seq import Seq2Seq
 from transformer.storage.files import InputError, replacing
 from transformer.storage.records import ABOUT, Unusable, WeightsHeader, read_weights
 
-_INT8_LEVELS = 127  # of int8 weights: a row's numbers are multiples, up to this one, of its step
-STEP = ".step"  # ends the name of the steps of a matrix' rows
+_INT8_LEVELS = 127  # int8 weights of a row are its step times integers up to ±127
+STEP = ".step"  # suffix of the name of a matrix's steps, one per row
 _SMALLEST = torch.finfo(torch.float32).tiny  # the step of a row of zeros
 
 
 def save_tensors(path: str | Path, tensors: dict[str, Tensor], header: dict) -> None:
     """Write tensors and their header."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # One key: with more, equal checkpoints would not be equal files, as safetensors writes them in any order.
+    # One key, because safetensors writes several keys in random order, and equal checkpoints must be equal files.
     data = safetensors.torch.save(tensors, {ABOUT: json.dumps([header, _checksum(tensors)])})
     with replacing(path, "wb") as file:
         file.write(data)
 
 
 def _checksum(tensors: dict[str, Tensor]) -> str:
-    """Return the SHA-256 of the tensors' bytes in the order of their names: a disk may silently give back zeros."""
+    """Return the SHA-256 of the tensors' bytes in order of names. It detects, for example, a disk that reads zeros."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy())
@@ -43,12 +44,12 @@ def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], WeightsHeader]:
     """Return tensors and header. Raises Unusable on a damaged or foreign file, InputError if it cannot be opened."""
     tensors, header, expected = read_weights(path, "pt")
     if _checksum(tensors) != expected:
-        raise Unusable(f"{path}: damaged: its tensors do not have the checksum in its header")
+        raise Unusable(f"{path}: damaged: the checksum of its tensors differs from the checksum in its header")
     return tensors, header
 
 
 def load_model(path: str | Path, config: Model) -> Seq2Seq:
-    """Return a model in evaluation mode, in float32, with weights that may be int8. Raises InputError on a misfit."""
+    """Return a model in evaluation mode and float32. Weights may be int8. Raises InputError if they do not fit."""
     tensors, _ = load_tensors(path)
     for name in [name for name in tensors if name.endswith(STEP)]:
         matrix = name.removesuffix(STEP)
@@ -68,11 +69,11 @@ def require(path: str | Path, model: dict[str, Tensor], tensors: dict[str, Tenso
         if model[name].dtype != tensors[name].dtype:
             raise Unusable(f"{path}: {name}: expected {model[name].dtype}, found {tensors[name].dtype}")
         if not tensors[name].isfinite().all():
-            raise Unusable(f"{path}: {name}: expected finite numbers, found others")
+            raise Unusable(f"{path}: {name}: expected finite numbers, found infinity or NaN")
 
 
 def average(paths: list[Path]) -> tuple[dict[str, Tensor], WeightsHeader]:
-    """Return the mean of each parameter over checkpoints of one run, summed in float64 (§6.1), and its header."""
+    """Return the mean of each parameter over checkpoints of one run, computed in float64 (§6.1), and a header."""
     total, first = {}, {}
     digests, steps = set(), []
     for path in paths:
@@ -90,7 +91,7 @@ def average(paths: list[Path]) -> tuple[dict[str, Tensor], WeightsHeader]:
 
 
 def to_int8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return each matrix [m, n] in 8 bits, with its rows' steps [m, 1], for a record; vectors as they are."""
+    """Return each matrix [m, n] as int8 with its rows' steps [m, 1], and vectors unchanged. Records use this format."""
     result = dict(tensors)
     for name, tensor in tensors.items():
         if tensor.dim() == 2:

@@ -1,8 +1,8 @@
-"""§6.3: labelled brackets, counted as EVALB (Sekine & Collins, 1997) does by COLLINS.prm.
+"""§6.3: scores of labelled brackets, counted like EVALB (Sekine & Collins, 1997) with COLLINS.prm.
 
-Scores equal that program's in all digits that it prints, without its limits: 200 words, 200 brackets, ten errors.
-Words with the tags of punctuation and traces are left out before words are counted, so that a comma with a wrong tag
-makes the whole sentence an "error", which then counts nowhere. With `by_gold` the tags in gold decide instead.
+Scores equal EVALB's in all printed digits, without EVALB's limits of 200 words, 200 brackets and ten errors. Words with
+the tags of punctuation and traces are deleted before words are counted. So a comma with a wrong tag makes the whole
+sentence an "error", and the sentence is excluded from the scores. With `by_gold`, the gold tags decide instead.
 """
 
 import re
@@ -15,10 +15,10 @@ from typing import Any
 from transformer.parsing.trees import TRACE, Close, Leaf, Open, Tree, leaves, parse_trees, with_words_of
 from transformer.storage.files import InputError, read_pairs
 
-_DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # words with these tags are left out, brackets not counted
-_SAME = {"PRT": "ADVP"}  # labels that count as another
+_DELETED = {"TOP", TRACE, ",", ":", "``", "''", "."}  # tags of words and labels of brackets that do not count
+_SAME = {"PRT": "ADVP"}  # label: equivalent label
 _FAILED = re.compile(r"\s*\(\s*(\(\s*\))?\s*\)\s*")
-SHORT = 40  # words at most in the sentences that are also scored apart
+SHORT = 40  # maximum number of words in the sentences of the separate score `len40`
 
 _Constituent = tuple[str, int, int]  # label, words before it, words before its end
 
@@ -26,21 +26,21 @@ _Constituent = tuple[str, int, int]  # label, words before it, words before its 
 @dataclass(frozen=True, slots=True)
 class SentenceCounts:  # 0 unless the status is "ok"
     number: int
-    length: int  # all words of gold except traces
-    status: str  # "ok", "skip" (no words in test) or "error" (other words than in gold)
-    why: str | None = None  # the reason of an error
+    length: int  # number of gold words except traces
+    status: str  # "ok", "skip" (no words in test) or "error" (test and gold have different words)
+    why: str | None = None  # the reason for an error
     gold: int = 0  # brackets
     test: int = 0
     matched: int = 0
-    crossing: int = 0  # brackets of test that cross one of gold
-    words: int = 0  # except those that are left out
+    crossing: int = 0  # test brackets that cross a gold bracket
+    words: int = 0  # without deleted words
     right_tags: int = 0
 
 
 def compare(gold: Tree, test: Tree, number: int, by_gold: bool = False) -> SentenceCounts:
-    """Return the counts of sentence `number`; its status is "skip" if `test` has no words.
+    """Return the counts of sentence `number`. Its status is "skip" if `test` has no words.
 
-    by_gold: leave words out, in both trees, by their tags in gold; all words must then be equal, even those left out.
+    by_gold: delete words in both trees by their gold tags. All words, including deleted words, must then be equal.
     """
     gold, test = ([event for event in tree if getattr(event, "tag", "") != TRACE] for tree in (gold, test))
     sentence, why = SentenceCounts(number, len(leaves(gold)), "skip"), None
@@ -76,17 +76,17 @@ def _first_difference(gold: list[Leaf], test: list[Leaf]) -> str | None:
 
 
 def _with_deletions_of(gold: Tree, test: Tree) -> Tree:
-    """Tag the test tree so that the same words are left out as in gold; no other tag becomes right or wrong."""
+    """Change tags of the test tree so that equal words are deleted in both trees. Other tags stay right or wrong."""
     tags, result = iter([leaf.tag for leaf in leaves(gold)]), []
     for event in test:
         if isinstance(event, Leaf) and ((tag := next(tags)) in _DELETED or event.tag in _DELETED):
-            event = replace(event, tag=tag if tag in _DELETED else "not deleted")  # which no treebank has
+            event = replace(event, tag=tag if tag in _DELETED else "not deleted")  # a tag of no treebank
         result.append(event)
     return result
 
 
 def _constituents(tree: Tree) -> list[_Constituent]:
-    """List the brackets that count: those that hold a word and whose label is not left out."""
+    """Return the brackets that count: they contain a word, and their label is not deleted."""
     result, words = [], 0
     starts: list[int] = []
     for event in tree:
@@ -108,12 +108,12 @@ def _cross(one: _Constituent, other: _Constituent) -> bool:
 
 
 def unparsed(sentence: SentenceCounts) -> SentenceCounts:
-    """Count the sentence as if its parser had found no bracket and no tag; those of gold still count."""
+    """Count the sentence as if its parser had found no bracket and no tag. Gold brackets and words still count."""
     return replace(sentence, test=0, matched=0, crossing=0, right_tags=0)
 
 
 def bracket_scores(sentences: Iterable[SentenceCounts]) -> dict:
-    """Summarise all sentences, and those of up to 40 words, as "all" and "len40"; both include errors and skips."""
+    """Summarise "all" sentences, and "len40", the sentences of up to 40 words. Both include errors and skips."""
     sentences = list(sentences)
     return {"all": evalb_summary(sentences), "len40": evalb_summary([s for s in sentences if s.length <= SHORT])}
 
@@ -121,7 +121,7 @@ def bracket_scores(sentences: Iterable[SentenceCounts]) -> dict:
 def evalb_summary(sentences: list[SentenceCounts]) -> dict:
     """Return EVALB's summary: counts of sentences, percentages, and the mean number of crossing brackets.
 
-    Two differences: a value is None if its denominator is 0, and F1 is 0 if no bracket matches.
+    There are two differences: a value is None if its denominator is 0, and F1 is 0 if no bracket matches.
     """
     valid = [s for s in sentences if s.status == "ok"]
     names = ("gold", "test", "matched", "crossing", "words", "right_tags")
@@ -148,10 +148,10 @@ def _percentage(part: int, whole: int) -> float | None:
 
 
 def read_gold_and_test(gold: str | Path, test: str | Path, *digests: Any) -> Iterator[tuple[Tree, Tree]]:
-    """Yield the trees of two files, line by line; several trees on a line are one sentence.
+    """Yield the trees of two files, line by line. Several trees on a line are one sentence.
 
-    In `test` an empty line is an empty tree, as is `(())`, which Berkeley's parser writes. Words that are withheld in
-    `test` (`_`) are gold's. Raises InputError like `read_pairs` and `parse_trees`, and on an empty line in `gold`.
+    In `test`, an empty line and `(())` (from Berkeley's parser) are empty trees. The gold words replace withheld words
+    (`_`) in `test`. Raises InputError like `read_pairs` and `parse_trees`, and on an empty line in `gold`.
     """
     for number, (right, guess) in enumerate(read_pairs(gold, test, *digests), start=1):
         if not right.strip():
@@ -162,5 +162,5 @@ def read_gold_and_test(gold: str | Path, test: str | Path, *digests: Any) -> Ite
 
 
 def parse_line(line: str, name: str | Path, number: int) -> Tree:
-    """Read the trees on a line as one."""
+    """Read all trees on a line as one tree."""
     return [event for _, tree in parse_trees([line], name, number) for event in tree]

@@ -1,7 +1,7 @@
-"""§6.3: from treebanks to a parser's trees, and from its parses to trees that another parser learns from.
+"""§6.3: from treebanks to a parser's training trees, and from its parses to silver trees for another parser.
 
-The Penn Treebank, on whose Wall Street Journal part the paper trains and tests, needs a licence. GUM (the Georgetown
-University Multilayer corpus, with GENTLE as its second test set) is free.
+The paper trains and tests on the Wall Street Journal part of the Penn Treebank, which needs a licence. GUM (the
+Georgetown University Multilayer corpus, with GENTLE as its second test set) is free.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ from transformer.storage.records import read_parses, write_json
 
 logger = logging.getLogger(__name__)
 _LICENCE = (
-    "the Linguistic Data Consortium licenses the Penn Treebank as LDC99T42 and is where to get it: "
+    "the Linguistic Data Consortium licenses and provides the Penn Treebank as LDC99T42: "
     "https://catalog.ldc.upenn.edu/LDC99T42"
 )
-_PENN_FILE = re.compile(r"wsj_(\d\d)\d\d\.mrg", re.IGNORECASE)  # a CD may have the names in capitals
+_PENN_FILE = re.compile(r"wsj_(\d\d)\d\d\.mrg", re.IGNORECASE)  # names on a CD may be in capitals
 _GUM_MEMBER = re.compile(r"[^/]+/(splits\.md|const/[^/]+\.ptb)")
 _GUM_SPLIT = re.compile(r"^## +(\S+)\s*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _GUM_DOCUMENT = re.compile(r"^ *\* +(\S+)", re.MULTILINE)
@@ -48,11 +48,11 @@ def extract_trees(
     lines: int | None = None,
     sha256: str | None = None,
 ) -> None:
-    """Write a treebank's trees as a parser should find them, one a line: under TOP, without traces, function tags.
+    """Write a treebank's cleaned trees, one per line: with the root TOP, without traces and function tags.
 
-    path: with `sections`, the first and the last, the Penn Treebank's folder wsj; with `split`, the archive of GUM's
-    repository; else a file with one tree a line. lines: the expected number of trees. sha256: of the output.
-    Raises InputError at a bad treebank; at other trees than expected, nothing is written.
+    path: with `sections` (first and last), the Penn Treebank's folder wsj; with `split`, the archive of GUM's
+    repository; else a file with one tree per line. lines: expected number of trees. sha256: expected for the output.
+    Raises InputError on a bad treebank, and, before it writes anything, on unexpected trees.
     """
     part = f" in {split}" if split else ""
     if sections:
@@ -61,7 +61,7 @@ def extract_trees(
     elif split:
         trees, without = _read_gum(path, split)
         if without:
-            logger.info("%s: left out %s documents without words: %s", path, len(without), ", ".join(without))
+            logger.info("%s: skipped %s documents without words: %s", path, len(without), ", ".join(without))
     else:
         trees = filter(None, map(clean, one_a_line(read_text(path), path)))
     text = "".join(f"{bracketed(tree)}\n" for tree in trees)
@@ -77,9 +77,9 @@ def extract_trees(
 
 
 def _read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
-    """Yield the trees of the Wall Street Journal's sections `first` to `last`, as LDC99T42 has it in parsed/mrg/wsj.
+    """Yield the trees of the Wall Street Journal's sections `first` to `last` (LDC99T42, parsed/mrg/wsj).
 
-    path: a folder with a folder for each section (02/wsj_0201.mrg), or with the files of all sections side by side.
+    path: a folder with one folder per section (02/wsj_0201.mrg), or with the files of all sections.
     Raises InputError like `parse_trees`, and if a section has no files.
     """
     named = [(_PENN_FILE.fullmatch(file.name), file) for file in Path(path).rglob("*")]
@@ -93,14 +93,14 @@ def _read_penn(path: str | Path, first: int, last: int) -> Iterator[Tree]:
         )
     for (name, _, file), (another, _, other) in pairwise(files):
         if name == another:
-            raise InputError(f"{path}: expected each file once, found {file} and {other}")
+            raise InputError(f"{path}: expected one file per name, found {file} and {other}")
     return chain.from_iterable(_cleaned(read_lines(file), file) for _, _, file in files)
 
 
 def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     """Return the trees of a split of GUM (train, dev, test or test2) and the names of its documents without words.
 
-    path: the archive of the repository amir-zeldes/gum as GitHub packs it, with trees in const/ and splits.md.
+    path: GitHub's archive of the repository amir-zeldes/gum, with trees in const/ and splits.md.
     Raises InputError on other archives.
     """
     contents = {name.partition("/")[2]: content for name, content in read_members(path, _GUM_MEMBER.fullmatch)}
@@ -108,11 +108,11 @@ def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
     if split not in splits:
         raise InputError(f"{path}: expected a split {split} in GUM's splits.md, found {', '.join(splits) or 'none'}")
     documents = _GUM_DOCUMENT.findall(splits[split])
-    without = [document for document in documents if "_reddit_" in document]  # whose words are withheld
+    without = [document for document in documents if "_reddit_" in document]  # words withheld
     files = {document: f"const/{document}.ptb" for document in documents if document not in without}
     missing = [document for document, file in files.items() if file not in contents]
     if missing:
-        raise InputError(f"{path}: expected trees of every document of {split}, found none of {', '.join(missing)}")
+        raise InputError(f"{path}: expected trees for each document of {split}, found none for {', '.join(missing)}")
     texts = {f"{path}: {file}": split_lines(io.BytesIO(contents[file])) for file in files.values()}
     return chain.from_iterable(_cleaned(decode_lines(text, name), name) for name, text in texts.items()), without
 
@@ -129,17 +129,17 @@ def linearize_split(
     repeat: int = 1,
     silver: str | Path | None = None,
 ) -> None:
-    """Write what a parser reads and writes: words, and brackets with tags (trees.py); and the counts of both.
+    """Write a parser's source (words) and target (brackets with tags, see trees.py), and their counts.
 
-    treebanks: files with a tree on each line. drawn: the maximum number of their constituents that are added as if they
-    were sentences, none twice. repeat: the copies of all these trees. silver: trees that a parser made, written once.
+    treebanks: files with one tree per line. drawn: maximum number of distinct constituents that are added to the
+    sentences. repeat: copies of sentences and constituents. silver: a file with another parser's trees, written once.
     Raises InputError if a file has no trees, or a tree has no words.
     """
     sentences = [tree for path in treebanks for tree in _read_clean(path)]
     parts = _draw_phrases(sentences, drawn) if drawn else []
     gold = (sentences + parts) * repeat
-    made = _read_clean(silver) if silver else iter(())  # may be millions: not held in memory
-    lines = (map(" ".join, encode_tree(tree)) for tree in chain(gold, made))
+    parsed = _read_clean(silver) if silver else iter(())  # an iterator, because memory cannot hold millions of trees
+    lines = (map(" ".join, encode_tree(tree)) for tree in chain(gold, parsed))
     texts = [data.tokens(split, side) for side in SIDES]
     kept = write_columns(lines, texts)
     counts = {"trees": len(sentences), "phrases": len(parts), "repeat": repeat, "silver": kept - len(gold)}
@@ -148,30 +148,30 @@ def linearize_split(
 
 
 def _draw_phrases(sentences: list[Tree], most: int) -> list[Tree]:
-    """Return up to `most` constituents whose words are no sentence, at equal distances, each once."""
+    """Return up to `most` distinct, evenly spaced constituents whose words are not a whole sentence."""
     known = {tuple(words(tree)) for tree in sentences}
-    # Phrases of fewer than four words have little to parse.
+    # Phrases with fewer than four words have almost no structure.
     by_words = {tuple(words(part)): part for tree in sentences for part in phrases(tree, least=4)}
     new = [part for text, part in by_words.items() if text not in known]
     return list(draw(new, len(new), most))
 
 
 def _read_clean(path: str | Path) -> Iterator[Tree]:
-    """Yield the trees of a file. Raises InputError if one holds no word, or there is none."""
+    """Yield the trees of a file. Raises InputError if a tree has no words, or the file has no trees."""
     number = 0
     for number, tree in enumerate(one_a_line(read_lines(path), path), start=1):
         if not (cleaned := clean(tree)):
-            raise InputError(f"{path}, line {number}: expected a tree with words, found traces alone")
+            raise InputError(f"{path}, line {number}: expected a tree with words, found only traces")
         yield cleaned
     if number == 0:
         raise InputError(f"{path}: expected trees, found none")
 
 
 def select_silver(trees: str | Path, parses: str | Path, keep: float, max_words: int, output: str | Path) -> None:
-    """Write the trees of which a parser is most certain: in place of the paper's corpora, which are not public.
+    """Write a parser's trees with the best scores. They replace the paper's corpora, which are not public.
 
-    trees: a parser's, one a line. parses: their scores, and which were repaired and are left out. keep: the share of
-    the others, of up to `max_words`, that stays, in their order. Raises InputError if no tree is left.
+    trees: a file with one tree per line. parses: their scores and repairs; repaired trees are dropped. keep: the share
+    of the other trees of up to `max_words` to write, in their order. Raises InputError if no tree is left.
     """
     lines = list(read_lines(trees))
     about = read_parses(parses, trees, len(lines))
@@ -179,7 +179,8 @@ def select_silver(trees: str | Path, parses: str | Path, keep: float, max_words:
     parsed = ((index, tree) for index in whole for tree in one_a_line([lines[index]], trees, index + 1))
     short = [index for index, tree in parsed if len(words(tree)) <= max_words]
     if not short:
-        raise InputError(f"{trees}: none of {len(lines):,} is a tree without repair of {max_words} words at most")
+        expected = f"expected trees of up to {max_words} words without repair"
+        raise InputError(f"{trees}: {expected}, found none in {len(lines):,} lines")
     best = sorted(short, key=lambda index: -about["scores"][index])
     kept = sorted(best[: math.ceil(keep * len(short))])
     with replacing(output) as file:

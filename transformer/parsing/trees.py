@@ -1,8 +1,8 @@
-"""§6.3: bracketed trees, and the sequences of symbols that a parser writes for them.
+"""§6.3: bracketed trees, and their sequences of symbols for a parser.
 
-A tree is the list of its brackets and words from left to right: no function recurses. In files, treebanks write the
-round brackets in words -LRB- and -RRB-; here they are brackets. A parser reads words and writes the tree without them,
-as in Vinyals et al. (2015) but with the words' tags, as in the authors' code:
+A tree is the list of its brackets and words from left to right, so that no function recurses. Treebank files write
+round brackets in words as -LRB- and -RRB-; here they are brackets. A parser reads words and writes the tree without
+words, like in Vinyals et al. (2015), but with tags, like in the authors' code:
 
     (TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)) (. .)))   becomes   (S (NP DT NN )NP (VP VBZ )VP . )S
 """
@@ -17,15 +17,15 @@ from pathlib import Path
 
 from transformer.storage.files import InputError
 
-TOP = "TOP"  # the label of every cleaned tree's root
+TOP = "TOP"  # label of the root of each cleaned tree
 _TOPS = {"", "TOP", "ROOT", "S1"}  # labels of roots in treebanks and in parsers' output
 TRACE = "-NONE-"  # the tag of an empty category
-_WITHHELD = "_"  # replaces each word of a tree whose text may not be passed on, as in GUM's own files
+_WITHHELD = "_"  # replaces the words of texts that must not be redistributed, like in GUM's files
 
-_BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+", re.ASCII)  # as EVALB: a word may hold U+00A0
-_BARE = re.compile(r"[^-=|]+|.+")  # a label up to its function tags; one that begins with a hyphen (-LRB-) as a whole
+_BRACKET_OR_WORD = re.compile(r"[()]|[^\s()]+", re.ASCII)  # like EVALB: a word may contain U+00A0
+_BARE = re.compile(r"[^-=|]+|.+")  # a label without function tags, or a whole label with an initial hyphen (-LRB-)
 _ESCAPES = ("-LCB-", "{"), ("-RCB-", "}"), ("-LSB-", "["), ("-RSB-", "]"), ("\\/", "/"), ("\\*", "*")
-_UNTAGGED = "XX"  # the tag of a word for which the parser wrote none
+_UNTAGGED = "XX"  # the tag of a word without a tag in the parser's output
 _BRACKET_OR_TAG = re.compile(r"([()]?)([^\s()]+)")  # bracket and label, or a tag
 
 
@@ -36,7 +36,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    label: str  # of the innermost open constituent
+    label: str  # label of the innermost open constituent
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ Tree = list[Open | Leaf | Close]
 
 
 def one_a_line(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[Tree]:
-    """Yield the tree on each of `lines`. Raises InputError like `parse_trees`, and if a line has not one tree."""
+    """Yield the tree on each line. Raises InputError like `parse_trees`, and on a line without exactly one tree."""
     for number, line in enumerate(lines, start=first):
         trees = [tree for _, tree in parse_trees([line], name, number)]
         if len(trees) != 1:
@@ -58,13 +58,13 @@ def one_a_line(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterat
 
 
 def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tuple[int, Tree]]:
-    """Yield the trees in `lines`, wherever they begin and end, each with the number of the line where it begins.
+    """Yield all trees in `lines`, each with the number of its first line. A tree may begin and end anywhere on a line.
 
-    first: the number of the first line. Raises InputError, naming `name` and the line, on what is no tree.
+    first: number of the first line. Raises InputError, naming `name` and the line, if a tree is malformed.
     """
     tree: Tree = []
-    labels: list[str] = []  # of the open constituents
-    inside: list[str] | None = None  # label and word in the last bracket, until it is clear what it is
+    labels: list[str] = []  # labels of the open constituents
+    inside: list[str] | None = None  # label and word in the last bracket, while its kind is unknown
     begin = 0
     for number, line in enumerate(lines, start=first):
         for token in _BRACKET_OR_WORD.findall(line):
@@ -94,7 +94,7 @@ def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Itera
 
 
 def split_words(line: str) -> list[str]:
-    """Return the words of tokenised text, as they are in a tree."""
+    """Return the words of tokenised text, with brackets like in a tree."""
     return [from_brackets(word) for word in re.findall(r"\S+", line, re.ASCII)]
 
 
@@ -103,7 +103,7 @@ def from_brackets(word: str) -> str:
 
 
 def bracketed(tree: Tree) -> str:
-    """Write the tree on one line, as treebanks do."""
+    """Format the tree on one line like in a treebank."""
     parts = []
     for event in tree:
         match event:
@@ -129,7 +129,7 @@ def without_words(tree: Tree) -> Tree:
 
 
 def with_words_of(gold: Tree, tree: Tree) -> Tree:
-    """Give a tree whose words are all withheld the words of `gold`, without traces; leave another tree as it is."""
+    """If all words of a tree are withheld, return it with the words of `gold` (without traces), else unchanged."""
     found = [leaf.word for leaf in leaves(gold) if leaf.tag != TRACE]
     if words(tree) != [_WITHHELD] * len(found):
         return tree
@@ -138,7 +138,7 @@ def with_words_of(gold: Tree, tree: Tree) -> Tree:
 
 
 def clean(tree: Tree) -> Tree:
-    """Remove traces, function tags and escapes; put the tree under TOP. Of traces alone nothing is left: []."""
+    """Remove traces, function tags and escapes, and add the root TOP. Return [] if the tree contains only traces."""
     kept: Tree = []
     for event in tree:
         match event:
@@ -159,13 +159,13 @@ def clean(tree: Tree) -> Tree:
 
 @cache
 def _bare(label: str) -> str:
-    """Cut function tags: NP-SBJ-1, NP=2 and NP|NX become NP."""
+    """Remove function tags: NP-SBJ-1, NP=2 and NP|NX become NP."""
     return _BARE.match(label)[0]
 
 
 def phrases(tree: Tree, least: int) -> Iterator[Tree]:
-    """Yield the constituents of a cleaned tree with at least `least` words but not all of them, each under a TOP."""
-    starts: list[tuple[int, int]] = []  # of each open constituent: events and words before it
+    """Yield constituents of a cleaned tree with `least` words or more, but not all words, each with the root TOP."""
+    starts: list[tuple[int, int]] = []  # for each open constituent, the number of events and words before it
     total, seen = len(words(tree)), 0
     for place, event in enumerate(tree):
         match event:
@@ -180,7 +180,7 @@ def phrases(tree: Tree, least: int) -> Iterator[Tree]:
 
 
 def encode_tree(tree: Tree) -> tuple[list[str], list[str]]:
-    """Return the words of a cleaned tree and its symbols, one for each opening bracket, word and closing bracket."""
+    """Return the words of a cleaned tree and its symbols: one per opening bracket, word and closing bracket."""
     symbols = []
     for event in tree[1:-1]:
         match event:
@@ -194,19 +194,19 @@ def encode_tree(tree: Tree) -> tuple[list[str], list[str]]:
 
 
 def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
-    """Return the tree that `symbols` describe over the words of `sentence`, and its faults, or None.
+    """Return the tree of `symbols` over the words of `sentence`, and its faults or None.
 
-    A closing bracket also closes what is open within its constituent. Words beyond the last tag get the tag XX and go
-    to the end of the outermost open constituent or, if none is open, of the one that holds all others, or else under
-    TOP. Open constituents are closed. Unmatched closing brackets, tags beyond the last word, constituents without a
-    word, and unreadable symbols are dropped.
+    A closing bracket also closes all open constituents inside its constituent. Words after the last tag get the tag XX.
+    They are added to the outermost open constituent. If no constituent is open, they are added to the constituent that
+    contains all others, or to TOP. Open constituents are closed. Unmatched closing brackets, tags after the last word,
+    constituents without words and unreadable symbols are dropped.
     """
     tree: Tree = [Open(TOP)]
-    labels: list[str] = []  # of the constituents that are open, except TOP
+    labels: list[str] = []  # labels of the open constituents except TOP
     left, faults = deque(sentence), []
 
     def close_last() -> str:
-        """Close the innermost constituent, or drop it if it holds nothing. Returns its label."""
+        """Close the innermost constituent, or drop it if it is empty. Return its label."""
         label = labels.pop()
         if isinstance(tree[-1], Open):
             faults.append(f"an empty {label}")
@@ -239,7 +239,7 @@ def decode(symbols: list[str], sentence: list[str]) -> tuple[Tree, str | None]:
         while len(labels) > 1:
             close_last()
         depths = list(accumulate(isinstance(event, Open) - isinstance(event, Close) for event in tree[1:]))
-        if not labels and isinstance(tree[-1], Close) and depths.count(0) == 1:  # one constituent holds all
+        if not labels and isinstance(tree[-1], Close) and depths.count(0) == 1:  # one constituent has all words
             labels.append(tree.pop().label)
         tree += [Leaf(_UNTAGGED, word) for word in left]
     while labels:

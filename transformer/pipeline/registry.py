@@ -1,7 +1,7 @@
-"""The tables and figures: the title, the trainings, the files and the parameters of each.
+"""The tables and figures, each with its title, trainings, input files and parameters.
 
-transformer/report/build.py has the function of the same name that makes a table or figure; it takes these files and
-parameters by name. Nothing here imports it: Snakemake starts without the packages that draw.
+For each entry, transformer/report/build.py has a function of equal name. This function takes the files and parameters
+by name. This module does not import build.py, because Snakemake must start without the plotting packages.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from transformer.config.scales import WHY, RunName, set_keys
+from transformer.config.scales import BLEU_VARIANTS, RunName, set_keys
 from transformer.evaluation.analyses import ANALYSES
 from transformer.layout import RESOURCES, Run
 from transformer.pipeline.scale import Pipeline
@@ -19,9 +19,9 @@ from transformer.storage.files import InputError
 
 Files = dict[str, Path | list[Path]]
 
-# Other searches by the base model, for the table `why`: the suffix of their translations, and what differs.
+# Searches with other settings by the base model, for the table `bleu_variants`: suffix of the translations, changes.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
-# How a parser searches: the suffix of its trees, and the option. Trees are repaired, or search is held to trees.
+# A parser's two searches: suffix of the trees, option. Trees are repaired, or the search is restricted to valid trees.
 PARSER_SEARCHES = {"": "", ".constrained": "--constrained"}
 
 
@@ -31,17 +31,17 @@ def _no_runs(pipeline: Pipeline) -> list[RunName]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A table or a figure: its title on the page, and what it is made from."""
+    """A table or a figure: its title on the page, and its inputs."""
 
     title: str
-    paper: str = ""  # the file of the paper's numbers, workflow/paper/{paper}.csv
-    runs: Callable[[Pipeline], list[RunName]] = _no_runs  # the trainings that it shows
-    scores: str = ""  # the name of each run's score file without its ending
-    tested: bool = False  # reads the runs' scores on the test set, too
-    texts: tuple[str, ...] = ()  # attributes of the scale: label, dev_label, data_of_paper
+    paper: str = ""  # name of the file with the paper's numbers, workflow/paper/{paper}.csv
+    runs: Callable[[Pipeline], list[RunName]] = _no_runs  # trainings in the table or figure
+    scores: str = ""  # name of each run's score file, without ending
+    tested: bool = False  # true if scores on the test set are read as well
+    texts: tuple[str, ...] = ()  # attributes of the scale to pass: label, dev_label, data_of_paper
     own_files: Callable[[Pipeline], Files] = lambda pipeline: {}
     own_params: Callable[[Pipeline], dict[str, Any]] = lambda pipeline: {}
-    obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # why a scale cannot have it
+    obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # reason why a scale cannot have the entry
 
     def score_files(self, pipeline: Pipeline, name: str = "") -> list[Path]:
         return pipeline.of_runs(self.runs(pipeline), lambda run: run.scores(name or self.scores))
@@ -53,7 +53,7 @@ class _Entry:
         return files | self.own_files(pipeline)
 
     def params(self, pipeline: Pipeline) -> dict[str, Any]:
-        """Return the parameters: texts of the scale, the runs that should be there if it shows runs, and its own."""
+        """Return the parameters: texts of the scale, names of the expected runs, and the entry's own parameters."""
         params = {name: getattr(pipeline, name) for name in self.texts}
         params |= {} if self.runs is _no_runs else {"expected": list(map(str, self.runs(pipeline)))}
         return params | self.own_params(pipeline)
@@ -67,7 +67,7 @@ def _layer_times(pipeline: Pipeline) -> Files:
 
 
 def _recall(pipeline: Pipeline) -> Files:
-    """Return the file of recall by distance; of a partial page, none if it is not there."""
+    """Return the file of recall by distance. For a partial page, return none if the file is missing."""
     path = pipeline.fixed(pipeline.files.recall)
     return {"recall": [path] if not pipeline.partial or path.exists() else []}
 
@@ -94,7 +94,7 @@ def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
 
 def _no_treebank(pipeline: Pipeline) -> str | None:
     missing = not pipeline.parsing or pipeline.absent_treebank
-    return "this scale has no treebank, or it is not on this machine" if missing else None
+    return "this scale or this machine has no treebank" if missing else None
 
 
 def _stated_runs(pipeline: Pipeline) -> list[RunName]:
@@ -109,7 +109,7 @@ def _training_files(pipeline: Pipeline) -> Files:
 
 
 def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any]:
-    """Return the settings of an analysis at this scale. Raises InputError if one is missing."""
+    """Return the settings of an analysis at this scale. Raises InputError if a setting is missing."""
     if missing := _missing_settings(pipeline, analysis):
         raise InputError(f"analyses: {analysis}: missing key {missing[0]!r} at scale {pipeline.name}")
     given = set_keys(pipeline.section("analyses"))
@@ -117,7 +117,7 @@ def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any]:
 
 
 def _missing_settings(pipeline: Pipeline, analysis: str) -> list[str]:
-    """Return the keys of `analyses` without which an analysis is left out."""
+    """Return the missing required keys of an analysis in the section `analyses`."""
     given = set_keys(pipeline.section("analyses"))
     fields = msgspec.structs.fields(ANALYSES[analysis].Settings)
     return [field.name for field in fields if field.required and field.name not in given]
@@ -127,15 +127,16 @@ def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
     kind = ANALYSES[analysis]
     if _missing_settings(pipeline, analysis) or (kind.needs_heads and _no_transformer(pipeline)):
         return []
-    return [run for run in pipeline.table_5_runs() if run.experiment in kind.experiments]
+    runs = [*pipeline.table_5_runs(), *pipeline.runs([pipeline.first_task], pipeline.config.baselines)]
+    return [run for run in runs if run.experiment in kind.experiments]
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
     return pipeline.of_runs(_analysed_runs(pipeline, analysis), lambda run: run.analysis(analysis))
 
 
-def _why_files(pipeline: Pipeline) -> Files:
-    """Return the files of the table `why`; of a partial page, another search's translations all or none."""
+def _bleu_variant_files(pipeline: Pipeline) -> Files:
+    """Return the files of `bleu_variants`. For a partial page, list a search only if all runs have its translation."""
     base = pipeline.runs([pipeline.first_task], ["base"])
     scored = pipeline.of_runs(base, lambda run: run.scores("test"))
     task = pipeline.tasks[pipeline.first_task]
@@ -149,7 +150,7 @@ def _why_files(pipeline: Pipeline) -> Files:
         "hyp": beside(lambda run: run.translation("test")),
         "last": beside(lambda run: run.translation("test", ".last")),
         "ref": RESOURCES.corpus(task.test, task.target),
-        "dev_score": TABLES["why"].score_files(pipeline),
+        "dev_score": TABLES["bleu_variants"].score_files(pipeline),
         "measures": pipeline.paper("measures"),
         "vocabulary": beside(lambda run: run.vocabulary),
         "experiment": beside(lambda run: run.experiment),
@@ -157,7 +158,7 @@ def _why_files(pipeline: Pipeline) -> Files:
 
 
 def _name_of_search(suffix: str) -> str:
-    """Return the name of a search's translations among the files of `why`: beam_1, alpha_0."""
+    """Return a search's key in the files of the table `bleu_variants`: beam_1, alpha_0."""
     return suffix.removeprefix(".").replace("-", "_")
 
 
@@ -170,7 +171,7 @@ def _logs(pipeline: Pipeline, runs: list[RunName]) -> Files:
     return {"metrics": pipeline.of_runs(runs, lambda run: run.metrics)}
 
 
-TABLES = {  # in the page's order
+TABLES = {  # in the order of the page
     "table1": _Entry(
         "Table 1: kinds of layers", paper="table1", own_files=lambda scale: _layer_times(scale) | _recall(scale)
     ),
@@ -184,6 +185,7 @@ TABLES = {  # in the page's order
             "settings": pipeline.paper("table3"),
             "stated": pipeline.paper("training"),
             **_logs(pipeline, pipeline.runs(pipeline.entry.tasks, ["base", *pipeline.config.baselines])),
+            "lengths": _analysis_files(pipeline, "lengths"),
         },
         own_params=_architectures,
     ),
@@ -230,13 +232,13 @@ TABLES = {  # in the page's order
             "subwords": {name: task.vocabulary for name, task in pipeline.tasks.items()},
         },
     ),
-    "why": _Entry(
+    "bleu_variants": _Entry(
         "What each choice is worth",
         paper="table2",
-        runs=lambda pipeline: pipeline.runs([pipeline.first_task], WHY),
+        runs=lambda pipeline: pipeline.runs([pipeline.first_task], BLEU_VARIANTS),
         scores="dev.last",
         texts=("dev_label",),
-        own_files=_why_files,
+        own_files=_bleu_variant_files,
         own_params=lambda pipeline: {
             "label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task].test}",
             "searches": {_name_of_search(suffix): changes for suffix, changes in SEARCHES.items()},
@@ -249,22 +251,22 @@ TABLES = {  # in the page's order
 
 
 def _untrained(pipeline: Pipeline) -> str | None:
-    return None if pipeline.base_is_trained else "the base model that it shows is not trained"
+    return None if pipeline.base_is_trained else "the base model is not trained"
 
 
 def _no_transformer(pipeline: Pipeline) -> str | None:
     architecture = pipeline.base_model.architecture
-    return None if architecture == "transformer" else f"it shows a Transformer, and the base model is {architecture!r}"
+    return None if architecture == "transformer" else f"expected a Transformer as base model, found {architecture!r}"
 
 
 def _no_positions(pipeline: Pipeline) -> str | None:
-    none = "the base model has none" if pipeline.base_model.positions == "none" else None
+    none = "the base model has no positions" if pipeline.base_model.positions == "none" else None
     return _no_transformer(pipeline) or none or _untrained(pipeline)
 
 
 def _no_dot_products(pipeline: Pipeline) -> str | None:
     attention = pipeline.base_model.attention
-    other = f"it shows dot products, and attention in the base model is {attention}" if attention != "dot" else None
+    other = f"expected dot-product attention in the base model, found {attention}" if attention != "dot" else None
     return _no_transformer(pipeline) or other
 
 
@@ -272,7 +274,7 @@ def _no_heads(pipeline: Pipeline) -> str | None:
     base = [run for run in _analysed_runs(pipeline, "heads") if run == pipeline.base()]
     if pipeline.of_runs(base, lambda run: run.analysis("heads")):
         return None
-    unmeasured = "the base model is trained, but its heads were not measured"
+    unmeasured = "the base model is trained, but its heads are not measured"
     return _no_transformer(pipeline) or _untrained(pipeline) or unmeasured
 
 
@@ -283,7 +285,7 @@ def _unknown_attention(pipeline: Pipeline) -> str | None:
 def _attention_figure(name: str, title: str) -> _Entry:
     def obstacle(pipeline: Pipeline) -> str | None:
         if getattr(pipeline.entry.figures, name, None) is None:
-            return "config.yaml has no sentence for it at this scale"
+            return "config.yaml has no sentence for this figure at this scale"
         return _unknown_attention(pipeline)
 
     def files(pipeline: Pipeline) -> Files:
@@ -308,10 +310,10 @@ def _base_and_baselines(pipeline: Pipeline) -> list[RunName]:
 def _no_baseline(pipeline: Pipeline) -> str | None:
     runs = [run for run in _base_and_baselines(pipeline) if run.experiment != "base"]
     trained = pipeline.of_runs(runs, lambda run: run.scores("test"))
-    return None if trained else "no model of another architecture is trained"
+    return None if trained else "no model with a different architecture is trained"
 
 
-FIGURES = {  # in the page's order
+FIGURES = {  # in the order of the page
     "differences": _Entry(
         "Table 3: the differences from base",
         paper="table3",
@@ -364,7 +366,7 @@ FIGURES = {  # in the page's order
     "recall": _Entry(
         "Recall by distance",
         own_files=_recall,
-        obstacle=lambda scale: None if _recall(scale)["recall"] else "recall was not measured",
+        obstacle=lambda scale: None if _recall(scale)["recall"] else "recall is not measured",
     ),
     "head_importance": _Entry(
         "Heads: importance and distance",
@@ -381,17 +383,17 @@ FIGURES = {  # in the page's order
 
 
 def made(pipeline: Pipeline, entries: dict[str, _Entry]) -> list[str]:
-    """Return the tables or figures that a scale has."""
+    """Return the names of the tables or figures that a scale can have."""
     return [name for name, entry in entries.items() if not entry.obstacle(pipeline)]
 
 
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
-    """Return why a scale cannot have a part of the page, by its title."""
+    """Return, by title, the reason why a scale cannot have a part of the page."""
     found = {entry.title: entry.obstacle(pipeline) for entry in [*TABLES.values(), *FIGURES.values()]}
     found["Attention viewer"] = _unknown_attention(pipeline)
     return {title: reason for title, reason in found.items() if reason}
 
 
 def scored_tables(pipeline: Pipeline) -> list[str]:
-    """Return the tables of scores whose runs the page describes, in its order; `why` shows runs of Tables 2 and 3."""
-    return [name for name in made(pipeline, TABLES) if TABLES[name].scores and name != "why"]
+    """Return the tables with scores, in the page's order. `bleu_variants` only repeats runs of Tables 2 and 3."""
+    return [name for name in made(pipeline, TABLES) if TABLES[name].scores and name != "bleu_variants"]

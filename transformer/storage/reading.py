@@ -1,7 +1,7 @@
-"""YAML files, and their content as structs. A fault is one line: the place, what is expected, what was found.
+"""YAML files and their content as structs. A fault is one line: the place, the expected value, the found value.
 
-msgspec compares content with a type, fast and at each start. Only where it refuses, jsonschema finds the place: its
-errors have the keys that lead to a fault as a list, those of msgspec only within a sentence.
+msgspec compares content with a type, because it is fast. If it refuses the content, jsonschema finds the place of the
+fault, because its errors contain the keys as a list. msgspec's errors contain the keys only in a sentence.
 """
 
 import difflib
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 Kind = TypeVar("Kind")
-_REPLACED = {"whole_words": "tokenizer"}  # keys of older files, and what took their place
-Place = tuple[str | int, ...]  # the keys and indices that lead to a value
+_REPLACED = {"whole_words": "tokenizer"}  # old key: current key
+Place = tuple[str | int, ...]  # keys and indices of a nested value
 _KINDS = {"string": "text", "boolean": "true or false", "object": "a mapping", "array": "a list", "null": "null"}
 _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
 
 
 class Misfit(InputError):
-    """A value that is not what its key takes, at a place of a file's content. key: one that is wrong itself, there."""
+    """A wrong value at a place in a file's content. key: a wrong key at this place."""
 
     def __init__(self, where: str | Path, place: Place, problem: str, key: str | None = None):
         super().__init__(": ".join(filter(None, [str(where), ".".join(map(str, place)), problem])))
@@ -39,18 +39,18 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping of configuration."""
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with keys that fit one by one: the key, or "" for the whole mapping, and the problem."""
+        """Yield faults of valid keys that do not fit together: the key ("" for the whole mapping) and the problem."""
         yield from ()
 
 
 # ------------------------------------------------------------------ YAML
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the first is faster
-    """A safe loader that refuses keys that come twice. Other loaders take the last one without a word."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # CSafeLoader is faster
+    """A safe loader that refuses duplicate keys. Other loaders silently use the last duplicate."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        keys = [key.value for key, _ in node.value]  # before those of merged mappings join them
+        keys = [key.value for key, _ in node.value]  # keys of the mapping itself, before merged mappings are added
         if again := next((key for key in keys if keys.count(key) > 1 and not hasattr(node, "flat")), None):
             raise ValueError(f"line {node.start_mark.line + 1}: expected each key once, found {again!r} again")
         node.flat = True
@@ -64,12 +64,12 @@ def read_yaml(path: str | Path) -> Any:
             return yaml.load(file, _Loader)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror.lower()}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no such day
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: invalid date
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
 
 
 def find_line(text: str | bytes, place: Place) -> tuple[int, int]:
-    """Return how many keys of a place a text of YAML has, and the line of the last one, from 1."""
+    """Return the number of a place's keys that a YAML text contains, and the line of the last key (from 1)."""
     node, line = yaml.compose(text, _Loader), 1
     for depth, key in enumerate(place):
         entries = dict(_entries(node))
@@ -81,7 +81,7 @@ def find_line(text: str | bytes, place: Place) -> tuple[int, int]:
 
 
 def _entries(node: yaml.Node | None) -> Iterator[tuple[str, tuple[yaml.Mark, yaml.Node]]]:
-    """Yield the keys or indices of a node with their position and value; a mapping's own after those merged into it."""
+    """Yield keys or indices of a node with position and value. Merged keys precede the mapping's own keys."""
     if isinstance(node, yaml.SequenceNode):
         yield from ((str(index), (item.start_mark, item)) for index, item in enumerate(node.value))
     elif isinstance(node, yaml.MappingNode):
@@ -93,9 +93,9 @@ def _entries(node: yaml.Node | None) -> Iterator[tuple[str, tuple[yaml.Mark, yam
 
 
 def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
-    """Check that the content is a `kind`, or make a struct, a dataclass or a NamedTuple of it.
+    """Check that the content is a `kind`, or convert it to a struct, a dataclass or a NamedTuple.
 
-    Raises Misfit, whose message begins with `where`.
+    Raises Misfit. Its message begins with `where`.
     """
     try:
         made = msgspec.convert(content, kind)
@@ -103,11 +103,11 @@ def structured(content: Any, kind: type[Kind], where: str | Path) -> Kind:
         raise Misfit(where, *_misfit(content, kind, str(error))) from None
     for place, problem in _own_faults(made):
         raise Misfit(where, place, problem)
-    return content if type(made) in (dict, list, tuple) else made  # with the keys that a TypedDict does not name
+    return content if type(made) in (dict, list, tuple) else made  # with keys that the TypedDict lacks
 
 
 def _own_faults(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """Yield place and problem of all that sections find wrong with themselves."""
+    """Yield place and problem of the faults that sections find in themselves."""
     if isinstance(value, Section):
         yield from (((*place, key) if key else place, problem) for key, problem in value.faults())
     for key, each in _parts(value):
@@ -115,20 +115,20 @@ def _own_faults(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
 
 
 def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Return the values within a section, a mapping or a list, with their keys."""
+    """Return the values of a section, a mapping or a list, with their keys."""
     if isinstance(value, Section):
         return ((field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value))
     return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
 
 
 def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | None]:
-    """Return place, problem and wrong key, if any, of content that is no `kind`; `problem`: what msgspec says of it."""
+    """Return place, problem and wrong key (if any) of content that is not a `kind`. problem: msgspec's message."""
     import jsonschema  # takes half a second to import
 
     numbers = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=numbers)
     errors = validator(msgspec.json.schema(kind)).iter_errors(content)
-    error = min(errors, key=lambda each: each.validator == "required", default=None)  # a wrong key before a missing one
+    error = min(errors, key=lambda each: each.validator == "required", default=None)  # a wrong key before a missing key
     if error is None:
         return *next(_no_json(content), ((), problem)), None
     while closer := _closest(error):
@@ -141,23 +141,23 @@ def _misfit(content: Any, kind: Any, problem: str) -> tuple[Place, str, str | No
 
 
 def _no_json(content: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """Yield place and problem of what YAML can have and JSON cannot, of which a schema says nothing."""
+    """Yield place and problem of content that YAML allows and JSON does not. A schema does not check such content."""
     if isinstance(content, float) and not math.isfinite(content):
         yield place, f"expected a finite number, found {content}"
     for key, value in _parts(content):
         if isinstance(content, dict) and not isinstance(key, str):
-            yield place, f"expected text as a key, found {key!r}: put quotes around it, as YAML reads `no` as false"
+            yield place, f"expected text as a key, found {key!r}: quote the key, because YAML reads `no` as false"
         yield from _no_json(value, (*place, key))
 
 
 def _closest(error: "ValidationError") -> "ValidationError | None":
-    """Return the error of the alternative that has the right type, where content fits none of several."""
+    """Return the error of the alternative with the right type, if content fits none of several alternatives."""
     others = {each.schema_path[0] for each in error.context if not each.path and each.validator in ("type", "enum")}
     return next((each for each in error.context if each.schema_path[0] not in others), None)
 
 
 def _explained(error: "ValidationError") -> str:
-    """Return the expected and the found value at the place of an error, in words."""
+    """Describe the expected and the found value of an error."""
     found, schema = error.instance, error.schema
     if error.validator == "required":
         return f"missing key {next(key for key in schema['required'] if key not in found)!r}"
@@ -168,7 +168,7 @@ def _explained(error: "ValidationError") -> str:
 
 
 def in_words(schema: dict[str, Any]) -> str:
-    """Return in words what a JSON schema of one value, a list or a mapping takes."""
+    """Describe the values that a JSON schema of a value, a list or a mapping accepts."""
     if "title" in schema and schema.get("type") != "object":
         return schema["title"]
     if "enum" in schema:
@@ -183,7 +183,7 @@ def in_words(schema: dict[str, Any]) -> str:
 
 
 def hint(found: Any, names: Iterable[Any]) -> str:
-    """Return the name that is nearest to one that is not there, as the end of a message; or nothing."""
+    """Return a hint at the name most similar to an unknown name, as the end of a message, or an empty text."""
     found, names = str(found), [str(name) for name in names]
     near = [name for name in names if name == _REPLACED.get(found)] or difflib.get_close_matches(found, names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,7 +1,7 @@
-"""The files of JSON that one step writes and another reads: each a type, with the reader and the writer of all.
+"""Types of the JSON files that one step writes and another step reads, with their readers and their writer.
 
-A record is a TypedDict; msgspec compares what is read with it, bounds included. Keys that it does not name are kept:
-another version may have written them.
+A record is a TypedDict. msgspec checks each file's content against the type, including bounds. A reader preserves
+further keys, because another version may have written them.
 """
 
 import hashlib
@@ -24,25 +24,25 @@ Amount = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Checksum = Annotated[str, Meta(min_length=1)]
 AveragedSteps = Annotated[list[Count], Meta(min_length=1)]
-Draws = Annotated[list[float], Meta(min_length=1)]  # a score on each resampled test set
+Draws = Annotated[list[float], Meta(min_length=1)]  # the score of each bootstrap sample
 
-ABOUT = "about"  # the key of our header in that of a file of weights
+ABOUT = "about"  # the key of our header in the header of a weights file
 
 
-class Manifest(TypedDict):  # data.json, by whose checksum a training knows its data
+class Manifest(TypedDict):  # data.json; its checksum identifies the data of a training
     files: dict[str, Checksum]  # by name
     splits: dict[str, dict[str, Any]]
     sha256: Checksum  # of `files`
 
 
-class Start(TypedDict):  # or a resumption, of a training
+class Start(TypedDict):  # a start or a resumption of a training
     step: Count
     started: str
     commit: NotRequired[str]
     hardware: str
     processes: Positive
     accumulation: NotRequired[Positive]
-    products: NotRequired[str]  # the type that matrices are multiplied in
+    products: NotRequired[str]  # the compute dtype of matrix products
     attention: NotRequired[str]
     compiled: NotRequired[bool]
     versions: NotRequired[dict[str, str]]
@@ -59,7 +59,7 @@ class Trained(TypedDict):  # run.json: a finished training
     digest: Checksum  # of the settings and the data
     step: NotRequired[Count]
     epoch: NotRequired[Count]
-    position: NotRequired[Count]  # in the epoch, in batches
+    position: NotRequired[Count]  # number of finished batches in the epoch
     source_tokens: NotRequired[Count]
     target_tokens: NotRequired[Count]
     flops: Amount
@@ -68,41 +68,41 @@ class Trained(TypedDict):  # run.json: a finished training
     dev_bleu: NotRequired[float | None]
     starts: Annotated[list[Start], Meta(min_length=1)]
     steps: Positive
-    planned_steps: NotRequired[Positive]  # more, of a training that ended early
+    planned_steps: NotRequired[Positive]  # only if the training ended early
     data_sha256: Checksum
-    initial_sha256: NotRequired[Checksum]  # of the weights that it began with
+    initial_sha256: NotRequired[Checksum]  # of the initial weights
     parameters: Positive
     commit: str
     hardware: str
     finished: str
     # Not in older files:
-    files: NotRequired[dict[str, Checksum]]  # of those beside it, by name
+    files: NotRequired[dict[str, Checksum]]  # of files in its folder, by name
     sha256: NotRequired[Checksum]  # of all other keys
 
 
 class RunRecord(Trained):
-    """The run behind a score: run.json, and the weights and the search that were used."""
+    """The run of a score: run.json, its weights and its search."""
 
     averaged_steps: AveragedSteps
-    weights_sha256: NotRequired[str | None]  # None if the weights at hand were their int8 copy, or none
+    weights_sha256: NotRequired[str | None]  # None in older files if the weights were an int8 copy
     decoding: dict[str, Any]
     scored_with: NotRequired[dict[str, str]]  # commit and model_code; not in older files
 
 
 class Exported(TypedDict):  # export.json
-    sha256: dict[str, Checksum]  # by name of file
+    sha256: dict[str, Checksum]  # by file name
 
 
-class Variant(TypedDict):  # by one metric
+class Variant(TypedDict):  # the score of one metric
     score: float
     signature: str
-    low: NotRequired[float]  # of 95 % of the draws; the paper's alone
+    low: NotRequired[float]  # bounds of 95 % of the bootstrap samples; only for the paper's metric
     high: NotRequired[float]
 
 
 class _Subset(TypedDict):  # of a test set
     sentences: Positive
-    scores: dict[str, str | Variant]  # by metric; "paper" is the name of the paper's
+    scores: dict[str, str | Variant]  # by metric; "paper" has the name of the paper's metric
 
 
 class Translated(TypedDict):  # the score file of a run's translation
@@ -126,36 +126,36 @@ class Brackets(TypedDict):  # None if the denominator is 0
 
 class _BothLengths(TypedDict):
     all: Brackets
-    len40: Brackets  # sentences of at most 40 words
+    len40: Brackets  # sentences of up to 40 words
 
 
 class Parsed(TypedDict):  # the score file of a run's parses
     gold_sha256: Checksum
-    by: str  # whose tags leave words out
+    by: str  # the tree whose tags delete words
     scores: _BothLengths
-    repaired: list[int]  # lines
+    repaired: list[int]  # line numbers
     without_repair: _BothLengths
-    strict: _BothLengths  # by each tree's own tags
+    strict: _BothLengths  # each tree's own tags delete its words
     run: RunRecord
     draws: Draws  # F1
 
 
-class Parses(TypedDict):  # the file beside a parser's trees
+class Parses(TypedDict):  # scores and repairs of a parser's trees
     sentences: Count
-    repaired: dict[str, str]  # the fault, by the number of the line
-    scores: list[float | None]  # of each line; None of a blank one
+    repaired: dict[str, str]  # faults by line number
+    scores: list[float | None]  # one per line; None for a blank line
 
 
-class Description(TypedDict):  # the JSON beside a figure's files
+class Description(TypedDict):  # the JSON file of a figure
     title: str
     caption: str
-    alt: str  # for those who cannot see the figure
-    inches: Annotated[float, Meta(gt=0)]  # its width
+    alt: str  # for readers who cannot see the figure
+    inches: Annotated[float, Meta(gt=0)]  # width
 
 
 class _LayerTime(TypedDict):
     layer: str
-    grid: Literal["n", "d"]  # which of the two grows
+    grid: Literal["n", "d"]  # the size that grows
     n: Positive
     d: Positive
     k: Positive
@@ -182,7 +182,7 @@ class Measured(TypedDict):  # layers.json
     date: str
 
 
-class _Recalled(TypedDict):  # by one trained encoder
+class _Recalled(TypedDict):  # results of one trained encoder
     architecture: str
     seed: Count
     parameters: Positive
@@ -205,13 +205,13 @@ class MetricsLine(TypedDict):  # of metrics.jsonl; other keys: see training/log.
 
 
 class WeightsHeader(TypedDict, total=False):
-    """The origin of weights: an average of "steps", or a checkpoint or a resume state of one "step"."""
+    """The origin of weights: an average has "steps"; a checkpoint or a resume state has one "step"."""
 
     digest: Checksum  # of the training
     step: Count
     steps: AveragedSteps
-    dev_perplexity: float | None  # of a state; of a checkpoint where it may end the training
-    rounded: bool  # int8 weights, not those that were trained
+    dev_perplexity: float | None  # in resume states, and in checkpoints of a training with `patience`
+    rounded: bool  # true for int8 weights
 
 
 def read_json(path: str | Path, kind: type[Kind] = Any) -> Kind:
@@ -221,7 +221,7 @@ def read_json(path: str | Path, kind: type[Kind] = Any) -> Kind:
 
 
 def parse_json(text: str | bytes, kind: type[Kind], where: str | Path) -> Kind:
-    """Read a JSON text. Raises InputError, which begins with `where`."""
+    """Read a JSON text. Raises InputError. Its message begins with `where`."""
     try:
         return structured(msgspec.json.decode(text), kind, where)
     except (RecursionError, ValueError) as error:
@@ -229,7 +229,7 @@ def parse_json(text: str | bytes, kind: type[Kind], where: str | Path) -> Kind:
 
 
 def write_json(path: str | Path, record: Any, **format: Any) -> None:
-    """Write a record. format: of json.dump."""
+    """Write a record. format: options of json.dump."""
     with replacing(path) as file:
         json.dump(record, file, **format)
 
@@ -265,10 +265,10 @@ def read_summed(path: str | Path, kind: type[Kind] = Any) -> Kind:
 
 
 def read_of_run(path: str | Path, kind: type[Kind]) -> Kind:
-    """Read a file that names the run behind it. Raises InputError naming the file and the key."""
+    """Read a file that contains its run. Raises InputError naming the file and the key."""
     content = read_summed(path)
     if isinstance(content, dict) and content.get("run", "") is None:
-        raise InputError(f"{path}: expected a score with its run (--run), found one without")
+        raise InputError(f"{path}: expected a score with its run (score it with --run), found a score without a run")
     return structured(content, kind, path)
 
 
@@ -294,11 +294,11 @@ def read_translated(path: str | Path) -> Translated:
 
 
 def read_parses(path: str | Path, trees: str | Path, lines: int) -> Parses:
-    """Read the file beside `trees`, a file of so many lines. Raises InputError if the two do not fit."""
+    """Read the scores and repairs of `trees`, a file with `lines` lines. Raises InputError if the files do not fit."""
     content = read_json(path, Parses)
     for key, number in {"sentences": content["sentences"], "scores": len(content["scores"])}.items():
         if number != lines:
-            raise InputError(f"{path}: {key}: expected {lines}, the lines of {trees}, found {number}")
+            raise InputError(f"{path}: {key}: expected {lines} (the lines of {trees}), found {number}")
     if others := set(content["repaired"]) - set(map(str, range(1, lines + 1))):
         raise InputError(f"{path}: repaired: expected lines from 1 to {lines}, found {short(min(others))}")
     return content
@@ -319,20 +319,20 @@ def read_metrics(path: Path) -> list[MetricsLine]:
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """Return the lines of a file with their ends, which a last line that is cut off lacks."""
+    """Return the lines of a file with their line ends. A truncated last line has no line end."""
     with open_input(path) as file:
         return list(file)
 
 
 class Unusable(InputError):
-    """A file that can be read but is not what it should be."""
+    """A readable file with wrong content."""
 
 
 def read_weights(path: str | Path, framework: str | None = None) -> tuple[dict[str, Any], WeightsHeader, str]:
-    """Return the tensors of a file of weights, the header, and the tensors' checksum.
+    """Return the tensors of a weights file, its header and the tensors' checksum.
 
-    framework: the tensors' library, as safetensors calls it; none are read if it is None. Raises Unusable on a damaged
-    or foreign file, InputError if it cannot be opened.
+    framework: safetensors' name of the tensors' library. If it is None, no tensors are read. Raises Unusable on a
+    damaged or foreign file, InputError if the file cannot be opened.
     """
     try:
         with safe_open(path, framework=framework or "numpy") as file:
@@ -346,7 +346,7 @@ def read_weights(path: str | Path, framework: str | None = None) -> tuple[dict[s
 
 
 def averaged_steps(weights: Path, digest: str) -> list[int]:
-    """Return the steps of an average, or the one of a checkpoint. Raises InputError if not of the training `digest`."""
+    """Return the steps of an average or a checkpoint. Raises InputError if its training is not `digest`."""
     header = read_weights(weights)[1]
     if (found := header.get("digest")) != digest:
         raise InputError(f"{weights}: expected weights of the training {digest}, found {found}")

@@ -1,6 +1,6 @@
-"""§5.1: batches of about 25,000 source and 25,000 target tokens, of sentences of about one length.
+"""§5.1: batches of about 25,000 source and 25,000 target tokens in sentences of similar length.
 
-The plan is a contract: given the seed and the epoch it is one list of batches, whatever the machine.
+The batches depend only on the training data, the seed and the epoch, not on the machine.
 """
 
 from dataclasses import dataclass
@@ -20,40 +20,40 @@ def batch_budgets(training: Training) -> tuple[int, int]:
 
 
 def longest_sentence(training: Training) -> int:
-    """Return the most tokens of a side that is learned from."""
+    """Return the maximum number of tokens on a side of a training pair."""
     return min(training.max_length or POSITIONS, POSITIONS)
 
 
 def plan_batches(
     seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int], longest: int = POSITIONS
 ) -> list[np.ndarray]:
-    """Return the batches of one epoch in the order of training: arrays of indices, each pair that fits exactly once.
+    """Return the batches of one epoch in the order of training: arrays of indices with each fitting pair once.
 
-    lengths: [2, sentences], EOS included. budgets: the most tokens of a batch, source and target. longest: those of a
+    lengths: [2, sentences] with EOS. budgets: maximum source and target tokens of a batch. longest: maximum tokens of a
     sentence.
     """
     random = np.random.default_rng((seed, epoch))
     shuffled = random.permutation(np.flatnonzero(fits(lengths, budgets, longest)))
-    # By source, then target length; equals are shuffled anew in each epoch.
+    # Sorted by source length, then by target length. Pairs of equal lengths have a new order in each epoch.
     order = shuffled[np.lexsort(lengths[::-1, shuffled])]
     ends = np.cumsum(lengths[:, order], axis=1)
     batches, start = [], 0
     while start < len(order):
         before = ends[:, start] - lengths[:, order[start]]
-        stop = min(np.searchsorted(side, most, "right") for side, most in zip(ends, before + budgets, strict=True))
+        stop = min(np.searchsorted(side, limit, "right") for side, limit in zip(ends, before + budgets, strict=True))
         batches.append(order[start:stop])
         start = stop
     return [batches[index] for index in random.permutation(len(batches))]
 
 
 def fits(lengths: np.ndarray, budgets: tuple[int, int], longest: int = POSITIONS) -> np.ndarray:
-    """Tell for each pair whether the model has positions, and a batch room, for both its sides: [sentences]."""
+    """Return for each pair whether both sides fit the maximum length and a batch's token budgets: [sentences]."""
     return (lengths <= np.minimum(budgets, longest)[:, None]).all(axis=0)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch. target: shifted right to begin with PAD. labels: [n_target] the tokens to predict, EOS last."""
+    """A batch. target: decoder input, shifted right so that it begins with PAD. labels: [n_target] true next tokens."""
 
     source: packed.Packed
     target: packed.Packed
@@ -69,16 +69,16 @@ class ParallelText:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Tokens of each sentence, source and target: [2, sentences]."""
+        """Source and target tokens of each sentence: [2, sentences]."""
         return np.stack([self.source.lengths, self.target.lengths])
 
     def batch(
         self, indices: np.ndarray, device: torch.device, capacity: tuple[int, int] | None = None, multiple: int = 1
     ) -> Batch:
-        """Return the pairs at `indices`, on `device`, for padded attention. PAD extends the tokens to a `multiple`.
+        """Return the pairs at `indices` on `device` for padded attention. PAD extends the tokens to a `multiple`.
 
-        With `capacity`, for attention in blocks: sentences of PAD, whose labels no loss counts, fill both sides up to
-        `padded_sizes`, so that compiled code always meets the same shapes.
+        With `capacity`, return a batch for attention in blocks. Sentences of PAD, which the loss ignores, pad both
+        sides to `padded_sizes`, so that compiled code always gets the same shapes.
         """
         source, source_lengths = self.source.gather(indices)
         labels, target_lengths = self.target.gather(indices)

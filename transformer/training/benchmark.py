@@ -1,4 +1,4 @@
-"""The time of a training step on this machine: real steps on random sentences of WMT's mean length."""
+"""A benchmark of this machine: the time of real training steps on random sentences of WMT's mean length."""
 
 import time
 
@@ -13,17 +13,17 @@ from transformer.training.batches import ParallelText
 from transformer.training.distributed import World
 from transformer.training.step import Learner
 
-MOST_FLOPS = {"cpu": 3e11, "cuda": 1e14}  # of a step that is timed, by type of device
-_TIMED_SECONDS = 2.0  # for each model
+MOST_FLOPS = {"cpu": 3e11, "cuda": 1e14}  # maximum FLOPs of a timed step by device type
+_TIMED_SECONDS = 2.0  # per model
 _SIDES = ("source_tokens", "target_tokens")
 
 
 def time_step(run: Experiment, share: float, device: torch.device) -> float:
-    """Return the seconds of a step on a share of the run's batch: on a processor, the seconds of this process alone."""
+    """Return the seconds of a step on a share of the run's batch; on a processor, the CPU time of this process."""
     budgets = {side: max(2 * SENTENCE, int(getattr(run.training, side) * share)) for side in _SIDES}
-    # A training of one step is not compiled.
+    # steps: 1, because a short training is not compiled.
     training = {"steps": 1, "averaged_checkpoints": 1, "initial_weights": None, "max_length": None} | budgets
-    positions = "sinusoid" if run.model.positions == "words" else run.model.positions  # words need a vocabulary
+    positions = "sinusoid" if run.model.positions == "words" else run.model.positions  # needs no vocabulary
     run = replace(run, model=replace(run.model, positions=positions), training=replace(run.training, **training))
     text = ParallelText(*(_sentences(run, rows) for rows in (run.model.embedding_rows, run.model.output_rows)))
     learner = Learner(run, text, None, World(0, 1, device), 2**50)

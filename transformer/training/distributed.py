@@ -1,7 +1,8 @@
 """§5.2 The processes that train one model together, one per GPU.
 
-NCCL connects GPUs, gloo processors. If a process ends early, gloo's sums fail in the others at once. NCCL's wait:
-torchrun ends the processes of the same node within half a minute, NCCL's watchdog those of others after _TIMEOUT.
+NCCL connects GPUs, and gloo connects processors. If a process ends early, gloo's sums fail at once in all other
+processes. NCCL's sums wait: torchrun ends the processes of the same node within half a minute, and NCCL's watchdog ends
+the processes of other nodes after _TIMEOUT.
 """
 
 import logging
@@ -25,37 +26,37 @@ from transformer.process import Interrupted, StopSignals, take_lock
 from transformer.storage.files import InputError, out_of_memory
 
 logger = logging.getLogger(__name__)
-_TIMEOUT = timedelta(minutes=10)  # of a process that lives but does not answer; longer than any evaluation or save
+_TIMEOUT = timedelta(minutes=10)  # for a process that does not answer; longer than any evaluation or save
 
 
 @dataclass(frozen=True)
 class World:
-    """This process among `size` that train together; a single one is rank 0 of 1."""
+    """This process and the number of processes that train together. A single process is rank 0 of size 1."""
 
     rank: int
     size: int
     device: torch.device
 
     def all_reduce(self, tensor: Tensor) -> Tensor:
-        """Replace `tensor` by its sum over all processes. Raises ConnectionError if one of them has ended."""
+        """Replace `tensor` by its sum over all processes. Raises ConnectionError if a process has ended."""
         if self.size > 1:
             with watched():
                 dist.all_reduce(tensor)
         return tensor
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
-        """Replace these tensors by those of rank 0."""
+        """Replace these tensors by the tensors of rank 0."""
         if self.size > 1:
             with watched():
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
     def broadcast_object(self, value: Any) -> Any:
-        """Return rank 0's value, a plain one such as a number or a dict."""
+        """Return rank 0's value, a plain object such as a number or a dict."""
         return self.gather(value)[0]
 
     def gather(self, value: Any) -> list:
-        """Return the values of all processes, in the order of their ranks."""
+        """Return the values of all processes in the order of their ranks."""
         if self.size == 1:
             return [value]
         values = [None] * self.size
@@ -66,27 +67,27 @@ class World:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Raise ConnectionError if a partner is gone, unless it is this process's own GPU that failed."""
+    """Raise ConnectionError if another process has ended. An error of this process's own GPU stays unchanged."""
     try:
         yield
     except RuntimeError as error:
         if isinstance(error, torch.AcceleratorError) or out_of_memory(error):
             raise
         reason = str(error).split("\n")[0]
-        raise ConnectionError(f"another process of this training has ended; its message says why ({reason})") from error
+        raise ConnectionError(f"another process of this training has ended; see its own error ({reason})") from error
 
 
 def _variable(name: str, least: int, most: int) -> int:
     """Return the number in one of torchrun's environment variables."""
     text = os.environ.get(name, "nothing")
     if not (text.isdecimal() and least <= int(text) <= most):
-        raise InputError(f"{name}: expected a number from {least} to {most}, as torchrun sets it, found {text}")
+        raise InputError(f"{name}: expected a number from {least} to {most} (torchrun sets it), found {text}")
     return int(text)
 
 
 @contextmanager
 def joined() -> Iterator[World]:
-    """Join the world of torchrun's environment variables. Raises InputError if they are wrong, or GPUs too few."""
+    """Join the processes of torchrun's environment variables. Raises InputError on wrong values or missing GPUs."""
     size = _variable("WORLD_SIZE", 1, 100_000) if "WORLD_SIZE" in os.environ else 1
     device = best_device()
     if size == 1:
@@ -108,15 +109,15 @@ def joined() -> Iterator[World]:
         raise InputError(f"process {local + 1} of this machine: expected a GPU, found {torch.cuda.device_count()}")
     yield World(rank, size, device)
     with watched():
-        dist.barrier()  # a process that leaves first would look dead to the others
+        dist.barrier()  # without it, other processes could report this process as ended
     dist.destroy_process_group()
 
 
 def end(code: int = 0, message: str = "") -> None:
-    """End this process with `code`, or with a message and 1; alone and with neither, return.
+    """End this process with `code`, or with a message and exit code 1. A single process without both returns.
 
-    One of several processes ends without Python's own shutdown: disconnecting from a lost partner can take for ever.
-    Also, gloo's threads may still release tensors, which aborts a Python that is shutting down.
+    One of several processes skips Python's shutdown, because a disconnection from a lost process can hang forever.
+    Also, gloo's threads may still release tensors, which would abort Python during its shutdown.
     """
     if "RANK" in os.environ:
         if message:
@@ -129,10 +130,10 @@ def end(code: int = 0, message: str = "") -> None:
 
 @contextmanager
 def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
-    """Hold `folder`/lock, which the system frees when its holder dies; wait while another process holds it.
+    """Hold `folder`/lock, and wait while another process holds it. The system frees the lock when its holder ends.
 
-    When Snakemake is killed its jobs go on: a second training of the same run would overwrite the first one's files.
-    Raises Interrupted on a stop signal to any process.
+    Jobs continue when Snakemake is killed. Without the lock, a second training of the same run would overwrite the
+    files of the first training. Raises Interrupted on a stop signal to any process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "a+", encoding="utf-8") as file:
@@ -142,7 +143,7 @@ def locked(folder: Path, world: World, stop: StopSignals) -> Iterator[None]:
                 raise Interrupted(f"{signal}: waiting for {folder}")
             if world.rank == 0 and waited % 60 == 0:  # once a minute
                 file.seek(0)
-                logger.info("waiting: %s is in use by %s", folder, file.read() or "another process")
+                logger.info("waiting: %s is locked by %s", folder, file.read() or "another process")
             waited += 1
             time.sleep(1)
         if world.rank == 0:

@@ -1,4 +1,4 @@
-"""The log of a training: lines on the screen, metrics.jsonl, and TensorBoard's files."""
+"""The log of a training: lines on the screen, metrics.jsonl and TensorBoard's files."""
 
 import json
 import logging
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class Logger:
-    """The log of a run: an entry every `log_every` steps, and at step 1, which shows most beginner's mistakes."""
+    """The log of a run: an entry every `log_every` steps, and at step 1, which reveals most beginner's mistakes."""
 
     def __init__(self, experiment: Experiment, progress: Progress, folder: Run, writes: bool):
-        """Open the log. progress: the run's own, which changes. writes: true in one of the processes."""
+        """Open the log. progress: the run's progress, which the training updates. writes: true in one process only."""
         self.experiment, self.progress, self.writes = experiment, progress, writes
         self.path = folder.metrics
         self.first = progress.step
@@ -34,17 +34,17 @@ class Logger:
             from tensorboardX.event_file_writer import EventsWriter
             from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-            # Entries after the last saved state are deleted, also in TensorBoard: their steps are repeated.
+            # Entries after the last saved state are deleted, also in TensorBoard, because their steps are repeated.
             _keep_until(self.path, self.first)
             folder.tensorboard.mkdir(parents=True, exist_ok=True)
-            # Not SummaryWriter: after a full disk has ended its thread, it waits for the thread for ever.
+            # EventsWriter, because SummaryWriter waits forever for its thread after a full disk has ended the thread.
             self.board = EventsWriter(str(folder.tensorboard / "events"), f".{time.time_ns()}")
             start = SessionLog(status=SessionLog.START)
             self.board.write_event(Event(wall_time=time.time(), step=self.first + 1, session_log=start))
 
     def close(self) -> None:
         if self.writes:
-            with suppress(OSError):  # a full disk was reported by the write that met it
+            with suppress(OSError):  # the failed write has already reported a full disk
                 self.board.close()
 
     def due(self) -> bool:
@@ -52,7 +52,7 @@ class Logger:
         return step % self.experiment.logging.log_every == 0 or step in (1, self.experiment.training.steps)
 
     def step(self, updates: list[Update]) -> None:
-        """Write, when due, the means over the updates since the last entry; losses are per target token."""
+        """Write the means over the updates since the last entry, if due. Losses are per target token."""
         self.updates += updates
         if not self.due():
             return
@@ -90,7 +90,7 @@ class Logger:
         self.updates, self.since = [], time.monotonic()
 
     def write(self, entry: dict[str, float]) -> None:
-        """Append `entry`, with the step, to both logs."""
+        """Append `entry` and the step to both logs."""
         if not self.writes:
             return
         from tensorboardX.proto.event_pb2 import Event
@@ -105,12 +105,12 @@ class Logger:
 
 
 def _keep_until(path: Path, step: int) -> None:
-    """Drop the entries after a step, and damaged lines, with a warning for each."""
-    kept = []
+    """Delete the entries after a step. Also delete damaged lines, with a warning for each."""
+    lines = []
     for number, line in enumerate(lines_of(path) if path.exists() else (), start=1):
         try:
             if parse_json(line, MetricsLine, f"{path}, line {number}")["step"] <= step:
-                kept.append(line.removesuffix(b"\n") + b"\n")
+                lines.append(line.removesuffix(b"\n") + b"\n")
         except InputError as error:
-            logger.warning("dropped a damaged line of the log: %s", error)
-    write(path, b"".join(kept))
+            logger.warning("deleted a damaged line of the log: %s", error)
+    write(path, b"".join(lines))

@@ -1,7 +1,7 @@
 """§5 Training: the same batches on any number of processes, resumable at any saved step.
 
-Dropout is drawn from seed and step (step.py), the batches from seed and epoch: bit for bit on a CPU, a resumed run
-equals an uninterrupted one.
+Dropout depends on seed, step and piece (step.py), and batches depend on seed and epoch. On a CPU, a resumed run equals
+an uninterrupted run bit for bit.
 """
 
 import logging
@@ -39,11 +39,11 @@ logger = logging.getLogger(__name__)
 
 
 class TrainingError(Exception):
-    """An error in a step, with the step and the batch; the saved states are intact."""
+    """An error in a step. The message names the step and the batch. The saved states are intact."""
 
 
 def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, stop: StopSignals) -> None:
-    """Train the rest of a run, together with other processes; rank 0 publishes it. memory: GiB; None: measured."""
+    """Train the rest of a run together with other processes; rank 0 publishes it. memory: GiB, measured if None."""
     experiment = load(run.experiment)
     manifest = read_manifest(data.manifest)
     data_sha256 = manifest["sha256"]
@@ -54,17 +54,17 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
         if world.rank == 0:
             continue_shorter(run, experiment, lambda each: each.digest(data_sha256, initial_sha256))
         fault = _data_fault(data, manifest["files"], world)
-        needed = experiment.model.norm == "batch"  # the text, for the average
+        needed = experiment.model.norm == "batch"  # the average needs the training text
         if world.broadcast_object(folder.record.exists()) and not (fault and needed):
             if world.rank == 0:
-                logger.info("trained before: %s (to train again, delete it and run.json)", folder.folder)
-                if fault:  # an error would have Snakemake delete what has been trained
-                    logger.warning("%s; nothing will be learned from it", fault)
-                require_sums(data.manifest, manifest["files"], [data.vocabulary])  # which is published again
+                logger.info("already trained: %s (to retrain, delete this folder and run.json)", folder.folder)
+                if fault:  # no error, because Snakemake would delete the trained run
+                    logger.warning("%s; this file is not used", fault)
+                require_sums(data.manifest, manifest["files"], [data.vocabulary])  # `publish` copies the vocabulary
         elif fault:
             raise InputError(fault)
         else:
-            if world.device.type == "cuda":  # a resumed training finds its compiled step; the user's environment wins
+            if world.device.type == "cuda":  # a resumed training reuses its compiled step; user settings win
                 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(run.compiled.resolve()))
                 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
             text, dev = (open_text(data, split) for split in ("train", "dev"))
@@ -83,19 +83,19 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
 
 
 def _initial_sha256(experiment: Experiment, data: Data) -> str | None:
-    """Return the checksum of the weights that a training begins with, if any. Refuses those of another vocabulary."""
+    """Return the checksum of a training's initial weights, if any. Raises InputError if their vocabulary differs."""
     if not (initial := experiment.training.initial_weights):
         return None
     checksum, vocabulary = sha256(Path(initial)), Run(Path(initial).parent).vocabulary
     if not vocabulary.exists():
-        raise InputError(f"initial_weights: {initial}: expected its {vocabulary.name} beside it, found none")
+        raise InputError(f"initial_weights: {initial}: expected {vocabulary.name} in the same folder, found none")
     if vocabulary.read_bytes() != data.vocabulary.read_bytes():
         raise InputError(f"initial_weights: {initial}: expected the vocabulary {data.vocabulary}, found {vocabulary}")
     return checksum
 
 
 def _data_fault(data: Data, sums: dict[str, str], world: World) -> str | None:
-    """Compare the data with data.json, each process a share of the files; return what is wrong, in all of them."""
+    """Compare the data with data.json and return the first fault. Each process checks a share of the files."""
     paths = [data.vocabulary, *data.arrays("train"), *data.arrays("dev")]
     largest_first = sorted(filter(Path.exists, paths), key=lambda path: -path.stat().st_size)
     try:
@@ -106,7 +106,7 @@ def _data_fault(data: Data, sums: dict[str, str], world: World) -> str | None:
 
 
 class TrainingRun:
-    """One training: `TrainingRun(...).train(stop)` goes on from the newest state in `folder` to the last step."""
+    """One training: `TrainingRun(...).train(stop, commit)` resumes from the newest state in `folder`."""
 
     def __init__(
         self, experiment: Experiment, text: ParallelText, evaluation: Evaluation, digest: str, folder: Run, memory: int
@@ -121,7 +121,7 @@ class TrainingRun:
         if long == len(text.source):
             raise InputError(f"none of {long:,} training pairs fits {longest} {limits}")
         if long and self.world.rank == 0:
-            logger.info(f"left out {long:,} of {len(text.source):,} training pairs: too long for {longest} {limits}")
+            logger.info(f"skipping {long:,} of {len(text.source):,} training pairs: too long for {longest} {limits}")
         if self.training.warmup and self.training.warmup_steps > self.training.steps and self.world.rank == 0:
             peak = f"warmup_steps {self.training.warmup_steps:,}, steps {self.training.steps:,}"
             logger.warning(f"the learning rate never reaches its peak: {peak}")
@@ -131,51 +131,51 @@ class TrainingRun:
         self.learner = Learner(experiment, text, evaluation.vocabulary, self.world, memory)
         self.states = States(folder, self.learner.model, self.learner.adam)
         progress = None
-        if self.world.rank == 0:  # whose newest state all processes get
-            for litter in folder.folder.rglob(".*.part"):  # of a run that was killed while it wrote
-                litter.unlink()
+        if self.world.rank == 0:  # all processes get the newest state of rank 0
+            for partial_file in folder.folder.rglob(".*.part"):  # a run was killed while it wrote this file
+                partial_file.unlink()
             progress = asdict(self.states.restore(digest))
         self.world.broadcast(self.states.tensors.values())
         self.progress = Progress(**self.world.broadcast_object(progress))
-        self.perplexities: dict[int, float] = {}  # by the steps of checkpoints, where they may end the training
+        self.perplexities: dict[int, float] = {}  # dev perplexities by the steps of checkpoints, for `patience`
         if self.training.patience:
             if self.world.rank == 0:
-                self.forget(lambda step: step > self.progress.step)  # those steps are done again
+                self.delete_checkpoints(lambda step: step > self.progress.step)  # these steps are repeated
             self.perplexities = self.world.broadcast_object(dev_perplexities(folder) if self.world.rank == 0 else {})
 
     def train(self, stop: StopSignals, commit: str) -> Progress:
-        """Train to the last step, saving on the way.
+        """Train to the last step and save at intervals.
 
-        Raises Interrupted, with everything saved, when any process was asked to stop; TrainingError on other errors.
+        Raises Interrupted, after a save, if any process received a stop signal. Raises TrainingError on other errors.
         """
         if not self.finished():
             self.progress.starts.append(self.circumstances(commit))
         started, before = time.monotonic(), self.progress.seconds
         log = Logger(self.experiment, self.progress, self.folder, writes=self.world.rank == 0)
-        # A GPU is given its next step before the last one's numbers are looked at, so that it never waits.
-        under_way: deque[Update] = deque()
+        # A GPU gets its next step before the numbers of the last step are read, so that it never waits.
+        pending: deque[Update] = deque()
         with closing(log):
             for indices in self.batches():
-                under_way.append(self.update(indices, stop))
-                known, stopped, due = [], False, log.due() or self.due()
-                while len(under_way) > (0 if due or stopped else self.ahead):
-                    known.append(under_way.popleft())
-                    with _naming_step(known[-1].where, self.states):
-                        known[-1].check()
-                    stopped = stopped or known[-1].stopped
-                with _naming_step((known or under_way)[-1].where, self.states):
+                pending.append(self.update(indices, stop))
+                done, stopped, due = [], False, log.due() or self.due()
+                while len(pending) > (0 if due or stopped else self.ahead):
+                    done.append(pending.popleft())
+                    with _naming_step(done[-1].where, self.states):
+                        done[-1].check()
+                    stopped = stopped or done[-1].stopped
+                with _naming_step((done or pending)[-1].where, self.states):
                     self.progress.seconds = before + time.monotonic() - started
                     self.evaluate(log)
-                    log.step(known)
+                    log.step(done)
                     self.save(stopped)
                 if stopped and not self.finished():
-                    # Nobody leaves before rank 0 has saved: torchrun would end it half-way.
+                    # All processes wait until rank 0 has saved. Otherwise torchrun would end rank 0 during its save.
                     signal = next(filter(None, self.world.gather(stop.received)))
                     raise Interrupted(f"{signal}: saved at step {self.progress.step}")
         return self.progress
 
     def batches(self) -> Iterator[np.ndarray]:
-        """Yield the remaining batches, epoch after epoch, as pairs' indices."""
+        """Yield the remaining batches of all epochs as indices of pairs."""
         progress = self.progress
         while (left := self.training.steps - progress.step) > 0:
             batches = self.learner.batches_of(progress.epoch)
@@ -187,13 +187,13 @@ class TrainingRun:
                 progress.epoch, progress.position = progress.epoch + 1, 0
 
     def update(self, indices: np.ndarray, stop: StopSignals) -> Update:
-        """Make one step on the batch of these pairs, and count it."""
+        """Make one step on the batch of these pairs and update the progress."""
         progress, lengths = self.progress, self.text.lengths[:, indices]
         source, target = lengths.sum(axis=1).tolist()
         longest = indices[lengths.sum(axis=0).argmax()] + 1
         where = (
             f"step {progress.step + 1} (epoch {progress.epoch}, batch {progress.position}: {source:,} source + "
-            f"{target:,} target tokens in {len(indices):,} pairs, the longest of them pair {longest})"
+            f"{target:,} target tokens in {len(indices):,} pairs; the longest is pair {longest})"
         )
         with _naming_step(where, self.states):
             update = self.learner.update(where, indices, progress.step + 1, stopping=bool(stop.received))
@@ -205,26 +205,26 @@ class TrainingRun:
         return update
 
     def due(self) -> bool:
-        """Tell whether anything reads the weights after this step."""
-        running = self.experiment.logging
-        return self.reached(running.evaluate_every) or self.reached(running.save_every) or self.checkpoint_due()
+        """Return whether this step needs an evaluation or a save, which read the weights."""
+        intervals = self.experiment.logging
+        return self.reached(intervals.evaluate_every) or self.reached(intervals.save_every) or self.checkpoint_due()
 
     def reached(self, every: int) -> bool:
         return self.progress.step % every == 0 or self.finished()
 
     def finished(self) -> bool:
-        """Tell whether this is the last step, or the dev perplexity has not improved for long."""
+        """Return whether this is the last step, or the dev perplexity has not improved for `patience` checkpoints."""
         later = sum(step > best(self.perplexities) for step in self.perplexities)
         return self.progress.step == self.training.steps or 0 < (self.training.patience or 0) <= later
 
     def checkpoint_due(self) -> bool:
-        """Tell whether the weights of this step are among those to be averaged, or with `patience` may be."""
+        """Return whether this step needs a checkpoint for the average. `patience` may need any checkpoint."""
         every, left = self.training.checkpoint_every, self.training.steps - self.progress.step
         among = self.training.patience or left // every < self.training.averaged_checkpoints
         return left % every == 0 and bool(among)
 
     def evaluate(self, log: Logger) -> None:
-        """Compute dev perplexity, and BLEU if it is wanted, when they are due."""
+        """Compute dev perplexity, and BLEU if configured, when they are due."""
         deciding = bool(self.training.patience) and self.checkpoint_due()
         if not (deciding or self.reached(self.experiment.logging.evaluate_every)):
             return
@@ -236,10 +236,10 @@ class TrainingRun:
             scores["dev_bleu"] = self.evaluation.bleu(learner.model)
         self.progress.dev_perplexity, self.progress.dev_bleu = scores["dev_perplexity"], scores.get("dev_bleu")
         log.write(scores)
-        log.since += time.monotonic() - started  # in tokens per second this time does not count
+        log.since += time.monotonic() - started  # excludes the evaluation from tokens per second
 
     def save(self, stopped: bool) -> None:
-        """Save, if due at this step, a checkpoint to be averaged and a resume state."""
+        """Save a checkpoint for the average and a resume state, if they are due at this step."""
         if self.world.rank > 0:
             return
         progress = self.progress
@@ -250,18 +250,18 @@ class TrainingRun:
             checkpoints.save_tensors(self.folder.checkpoint(progress.step), self.learner.model.state_dict(), header)
         if self.reached(self.experiment.logging.save_every) or stopped:
             self.states.save(progress)
-            if kept := sorted(step for step in self.perplexities if step <= best(self.perplexities)):
-                # Not before: where a run goes on from an older state, another step may be the best.
-                self.forget(lambda step: step < kept[-self.training.averaged_checkpoints :][0])
+            if saved := sorted(step for step in self.perplexities if step <= best(self.perplexities)):
+                # After the save, because a run that resumes from an older state may find another best step.
+                self.delete_checkpoints(lambda step: step < saved[-self.training.averaged_checkpoints :][0])
 
-    def forget(self, gone: Callable[[int], bool]) -> None:
-        """Delete the checkpoints of these steps."""
+    def delete_checkpoints(self, chosen: Callable[[int], bool]) -> None:
+        """Delete the checkpoints of the chosen steps."""
         for path in self.folder.checkpoints.glob("*.safetensors"):
-            if gone(int(path.stem)):
+            if chosen(int(path.stem)):
                 path.unlink()
 
     def circumstances(self, commit: str) -> dict:
-        """Describe this start: the code, hardware and settings that its numbers depend on."""
+        """Describe this start: code, hardware and settings that affect its numbers."""
         learner = self.learner
         return {
             "step": self.progress.step,
@@ -278,15 +278,15 @@ class TrainingRun:
         } | ({"compiler_error": learner.compiler_error} if learner.compiler_error else {})
 
     def record(self, data_sha256: str, initial_sha256: str | None = None) -> None:
-        """Write run.json, with which a run is finished."""
+        """Write run.json, which marks a run as finished."""
         names = ("scale", "task", "experiment", "seed", "fidelity", "source", "target")
         last = self.progress.starts[-1]
         entries = {name: getattr(self.experiment, name) for name in names} | asdict(self.progress)
         entries |= {"steps": self.progress.step, "data_sha256": data_sha256}
         entries |= {"initial_sha256": initial_sha256} if initial_sha256 else {}
         entries |= {"planned_steps": self.training.steps} if self.progress.step < self.training.steps else {}
-        if self.perplexities and (kept := best(self.perplexities)) != self.progress.step:  # those after it go
-            entries |= {"dev_perplexity": self.perplexities[kept], "dev_bleu": None}
+        if self.perplexities and (step := best(self.perplexities)) != self.progress.step:  # no later checkpoint is used
+            entries |= {"dev_perplexity": self.perplexities[step], "dev_bleu": None}
         entries |= {"parameters": sum(parameter.numel() for parameter in self.learner.parameters)}
         entries |= {"commit": last["commit"], "hardware": last["hardware"], "finished": provenance.now()}
         write_json(self.folder.record, entries, indent=1)
@@ -294,7 +294,7 @@ class TrainingRun:
 
 @contextmanager
 def _naming_step(where: str, states: States) -> Iterator[None]:
-    """Name the step, its batch and the last saved state in all errors."""
+    """Add the step, its batch and the last saved state to all errors."""
     try:
         yield
     except Exception as error:
@@ -303,6 +303,6 @@ def _naming_step(where: str, states: States) -> Iterator[None]:
 
 
 def total_lengths(lengths: np.ndarray) -> Lengths:
-    """Return the sums that the cost of a batch depends on, for pairs of these lengths [2, pairs]."""
+    """Return the sums that determine the cost of a batch, for pairs of these lengths [2, pairs]."""
     source, target = lengths
     return Lengths(*(int(each.sum()) for each in (source, target, source**2, target**2, source * target)))

@@ -1,4 +1,4 @@
-"""§5.4 Label smoothing, and the perplexity that Table 3 reports."""
+"""§5.4 Label smoothing, and Table 3's perplexity."""
 
 import importlib
 import math
@@ -11,24 +11,24 @@ from transformer.config.experiment import PAD
 from transformer.model.seq2seq import Seq2Seq
 from transformer.training.batches import Batch
 
-# Tokens whose logits exist at once: few enough to stay in a processor's cache, enough to fill a GPU.
+# Number of tokens per chunk of logits: small enough for a processor's cache, large enough to fill a GPU.
 CHUNK_CPU, CHUNK_CUDA = 256, 4096
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """The smoothed cross-entropy of softmax(output E^T), and the plain one, each summed over the tokens.
+    """Smoothed and plain cross-entropy of softmax(output E^T), each summed over the tokens.
 
-    PyTorch's own (`linear_cross_entropy`) ignores its option to compute in chunks where labels are smoothed.
+    PyTorch's `linear_cross_entropy` is no alternative: with label smoothing it ignores its option for chunks.
 
-    The target distribution gives 1 - epsilon to the true token and epsilon / (V - 1) to each other row (the authors'
-    code). The gradient is computed with the loss, a chunk of tokens at a time: the [n, V] logits never exist whole.
+    The target distribution gives 1 - epsilon to the true token and epsilon / (V - 1) to every other row (the authors'
+    code). Each chunk of tokens computes its loss and its gradient, so that the full logits [n, V] never exist.
     """
 
     @staticmethod
     def forward(
         ctx, output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype, learn: bool
     ):
-        """output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD without a loss. learn: keep gradients."""
+        """output: [n, d_model]. embedding: [V, d_model]. labels: [n], PAD has no loss. learn: compute gradients."""
         E, E_sum = embedding.to(dtype), embedding.sum(dim=0)
         smoothed, plain = output.new_zeros(()), output.new_zeros(())
         output_gradient, embedding_gradient = torch.empty_like(output), torch.zeros_like(embedding)
@@ -36,7 +36,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         counted = (labels != PAD).to(output.dtype)[:, None]
         chunk = CHUNK_CUDA if output.is_cuda else CHUNK_CPU
         low = high = None
-        if not output.is_cuda:  # buffers, as on a processor new memory takes as long as the products
+        if not output.is_cuda:  # reused buffers, because on a processor new memory takes as long as the products
             low, high = (output.new_empty(CHUNK_CPU, len(E), dtype=each) for each in (dtype, torch.float32))
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
@@ -54,10 +54,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             smoothed += (count * ((1 - epsilon - off) * nll + off * others)).sum()
             if not learn:
                 continue
-            # The gradient is p - q. The `off` of q is the same for all rows: one vector in the products. p is the
-            # exponentials over their total, by which the smaller factors are divided.
+            # The gradient is p - q. q's constant `off` is equal in all rows, so it needs one vector per product. p is
+            # exponentials / total. The division is applied to the smaller factors of the products.
             added = (off - 1 + epsilon) * total
-            if torch.compiler.is_compiling():  # a comparison in every column is fused with the making of them
+            if torch.compiler.is_compiling():  # a compiler fuses this comparison with the exponentials
                 columns = torch.arange(len(E), device=output.device)
                 exponentials = torch.where(columns == label, exponentials + added, exponentials)
             else:
@@ -83,13 +83,13 @@ def _converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
 def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
-    """Return (smoothed, plain): sums over the tokens, in nats; shapes as in _SmoothedCrossEntropy."""
-    learn = torch.is_grad_enabled() or torch.compiler.is_compiling()  # to PyTorch 2.11's compiler the first is False
+    """Return (smoothed, plain): sums over the tokens in nats. Shapes are in _SmoothedCrossEntropy."""
+    learn = torch.is_grad_enabled() or torch.compiler.is_compiling()  # the first is False in PyTorch 2.11's compiler
     return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, learn)
 
 
 def batch_losses(model: Seq2Seq, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return `smoothed_cross_entropy` of the model's output on `batch`; matrix products in `dtype`."""
+    """Return `smoothed_cross_entropy` of the model's output on `batch`. Matrix products are in `dtype`."""
     embedding = model.output_weight()
     with torch.autocast(embedding.device.type, dtype, enabled=dtype != torch.float32):
         output = model(batch.source, batch.target)
@@ -97,12 +97,12 @@ def batch_losses(model: Seq2Seq, batch: Batch, epsilon: float, dtype: torch.dtyp
 
 
 def perplexity(loss: float) -> float:
-    """Return exp(loss), at most exp(700), 10^304: infinity is no number of JSON."""
+    """Return exp(loss), limited to exp(700), about 10^304, because JSON has no infinity."""
     return math.exp(min(loss, 700))
 
 
 def compiled() -> Callable:
-    """Return `batch_losses` as one compiled graph for all batches of one size."""
-    importlib.import_module("torch.nn.attention.flex_attention")  # not while the code that uses it is being compiled
-    torch._dynamo.config.recompile_limit = 64  # nearly all batches are padded to one size; others have their own graph
+    """Return `batch_losses` as one compiled graph for all batches of equal size."""
+    importlib.import_module("torch.nn.attention.flex_attention")  # here, because it must not happen during compilation
+    torch._dynamo.config.recompile_limit = 64  # nearly all batches have one size; other sizes get their own graphs
     return torch.compile(batch_losses, fullgraph=True, dynamic=False)

@@ -1,6 +1,6 @@
-"""§5.2 The files of a training: resume states, and the outputs that later steps read.
+"""§5.2 The files of a training: resume states and the outputs for later steps.
 
-A state has the weights, Adam's moments and the progress.
+A state contains the weights, Adam's moments and the progress.
 """
 
 import logging
@@ -32,14 +32,14 @@ class Progress:
     digest: str
     step: Count = 0
     epoch: Count = 0
-    position: Count = 0  # batches of this epoch already trained on
+    position: Count = 0  # number of finished batches in this epoch
     source_tokens: Count = 0
     target_tokens: Count = 0
     flops: Amount = 0.0
     seconds: Amount = 0.0
     dev_perplexity: float | None = None
     dev_bleu: float | None = None
-    starts: list[dict] = field(default_factory=list)  # when, where and with which code it was started, and resumed
+    starts: list[dict] = field(default_factory=list)  # time, machine and code of the first start and of each resumption
 
 
 class States:
@@ -47,30 +47,30 @@ class States:
 
     def __init__(self, folder: Run, model: Seq2Seq, adam: torch.optim.Adam):
         self.folder = folder
-        # The tensors that the model and Adam work on, not copies: all that a training changes.
+        # All tensors that a training changes. They are the tensors of the model and of Adam, not copies.
         self.tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
         for name, parameter in model.named_parameters():
             self.tensors |= {f"adam.{key}.{name}": tensor for key, tensor in adam.state[parameter].items()}
 
     def paths(self) -> list[Path]:
-        """Return the files of the states, newest first."""
+        """Return the state files, newest first."""
         return sorted(self.folder.state.glob("*.safetensors"), reverse=True)
 
     def save(self, progress: Progress) -> None:
-        """Save a state, then drop the oldest. Raises FloatingPointError, and does neither, on a bad weight."""
+        """Save a state, then delete old states. Raises FloatingPointError first if a weight is not finite."""
         if not torch.stack([tensor.isfinite().all() for tensor in self.tensors.values()]).all():
-            raise FloatingPointError("weights are not finite; not saved")
+            raise FloatingPointError("weights are not finite; no state was saved")
         checkpoints.save_tensors(self.folder.resume_state(progress.step), self.tensors, asdict(progress))
-        for old in self.paths()[2:]:  # one before the newest stays, in case a disk damages the newest
+        for old in self.paths()[2:]:  # the second newest stays, in case a disk damages the newest
             old.unlink()
 
     def restore(self, digest: str) -> Progress:
-        """Restore the newest whole state of the run `digest`; refuse others, and set them aside."""
+        """Restore the newest valid state of the run `digest`. Rename all invalid states."""
         for path in self.paths():
             try:
                 tensors, header = checkpoints.load_tensors(path)
                 if header.keys() != asdict(Progress(digest)).keys():
-                    raise Unusable(f"{path}: not a state, or one of another version of this program")
+                    raise Unusable(f"{path}: not a resume state of this version of the program")
                 if header["digest"] != digest:
                     raise Unusable(f"{path}: state of another experiment: {header['digest']}")
                 checkpoints.require(path, self.tensors, tensors)
@@ -94,7 +94,6 @@ def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experim
     own, training = Run(run.work(digest(experiment))), experiment.training
     if own.experiment.exists():
         return
-    save(experiment, own.experiment)
     others = {Run(path.parent): load(path) for path in run.state.glob("*/experiment.yaml") if path != own.experiment}
     for folder, other in sorted(others.items(), key=lambda entry: -entry[1].training.steps):
         states = sorted(folder.state.glob("*.safetensors"))
@@ -106,12 +105,17 @@ def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experim
         if training.patience:
             needed = list(folder.checkpoints.glob("*.safetensors"))
         if all(path.exists() for path in needed):
-            for path in [*states, *needed]:
-                tensors, header = checkpoints.load_tensors(path)
-                target = own.folder / path.relative_to(folder.folder)
-                checkpoints.save_tensors(target, tensors, header | {"digest": digest(experiment)})
-            write(own.metrics, folder.metrics.read_bytes())
+            try:
+                write(own.metrics, folder.metrics.read_bytes())
+                for path in [*needed, *states]:  # states last: a training that has one needs its checkpoints
+                    tensors, header = checkpoints.load_tensors(path)
+                    target = own.folder / path.relative_to(folder.folder)
+                    checkpoints.save_tensors(target, tensors, header | {"digest": digest(experiment)})
+            except Unusable as error:
+                logger.warning("cannot continue the training in %s: %s", folder.folder, error)
+                continue
             logger.info("continues the training of %s steps in %s", f"{other.training.steps:,}", folder.folder)
+    save(experiment, own.experiment)  # last, so that a copy that was interrupted is made again
 
 
 def _extends(longer: Experiment, shorter: Experiment) -> bool:
@@ -128,13 +132,13 @@ def _extends(longer: Experiment, shorter: Experiment) -> bool:
 
 
 def dev_perplexities(run: Run) -> dict[int, float]:
-    """Return the dev perplexity of each checkpoint by its step, where it may end the training (`patience`)."""
+    """Return the dev perplexities of checkpoints by step. Only trainings with `patience` have them."""
     headers = (read_weights(path)[1] for path in run.checkpoints.glob("*.safetensors"))
     return {header["step"]: header["dev_perplexity"] for header in headers if "dev_perplexity" in header}
 
 
 def best(perplexities: dict[int, float]) -> int:
-    """Return the step with the lowest perplexity, the first of equal ones."""
+    """Return the first step with the lowest perplexity."""
     return min(sorted(perplexities), key=perplexities.get, default=0)
 
 
@@ -145,28 +149,28 @@ def publish(
     averaged: int,
     complete: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict,
 ) -> None:
-    """Put a finished training's outputs into the run's folder, by renames, with the average (§6.1); run.json last.
+    """Write a finished training's outputs and the average (§6.1) into the run's folder by renames; run.json last.
 
-    complete: a function of the averaged weights, which returns what to save.
+    complete: returns the tensors to save, given the averaged weights.
     """
     aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
-    kept, perplexities = sorted(trained.checkpoints.glob("*.safetensors")), dev_perplexities(trained)
+    saved, perplexities = sorted(trained.checkpoints.glob("*.safetensors")), dev_perplexities(trained)
     if perplexities:
-        kept = [trained.checkpoint(step) for step in sorted(perplexities) if step <= best(perplexities)][-averaged:]
-        if len(kept) < averaged:
-            logger.info("averages %s checkpoints, not %s: the best one came early", len(kept), averaged)
-    elif len(kept) != averaged:
-        raise InputError(f"{trained.checkpoints}: expected {averaged} checkpoints, found {len(kept)}")
-    tensors, header = checkpoints.average(kept)
+        saved = [trained.checkpoint(step) for step in sorted(perplexities) if step <= best(perplexities)][-averaged:]
+        if len(saved) < averaged:
+            logger.info("averaging %s checkpoints, not %s: the best checkpoint came early", len(saved), averaged)
+    elif len(saved) != averaged:
+        raise InputError(f"{trained.checkpoints}: expected {averaged} checkpoints, found {len(saved)}")
+    tensors, header = checkpoints.average(saved)
     tensors = complete(tensors)
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)
     aside.mkdir()
-    for path in kept:
+    for path in saved:
         _link(path, aside / path.name)
     aside.rename(run.checkpoints)
     last.unlink(missing_ok=True)
-    _link(kept[-1], last)
+    _link(saved[-1], last)
     last.rename(run.last)
     last.unlink(missing_ok=True)  # a rename of one name of a file to another does nothing
     checkpoints.save_tensors(run.average, tensors, header)
@@ -176,7 +180,7 @@ def publish(
 
 
 def _link(source: str | Path, target: str | Path) -> None:
-    """Give a file a second name; copy it on a file system without such names."""
+    """Create a hard link. Copy the file on a file system without hard links."""
     try:
         os.link(source, target)
     except OSError:

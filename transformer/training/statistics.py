@@ -1,4 +1,4 @@
-"""§6.1 The statistics of batch normalisation for averaged weights, which averages of running statistics do not fit."""
+"""§6.1 Batch normalisation statistics for averaged weights. Averages of running statistics do not fit them."""
 
 import torch
 from torch import Tensor
@@ -17,14 +17,14 @@ BATCHES = 50
 def with_statistics(
     tensors: dict[str, Tensor], experiment: Experiment, data: Data | None, device: torch.device
 ) -> dict[str, Tensor]:
-    """Return averaged weights with statistics of their own, if they have any; they need the encoded training text.
+    """Return averaged weights with recomputed statistics. Models without batch normalisation stay unchanged.
 
-    The statistics are means over the first BATCHES batches of training, each a whole one, in float32 without dropout.
+    The statistics are means over the first BATCHES whole batches of the training data, in float32 without dropout.
     """
     if experiment.model.norm != "batch":
         return tensors
     if data is None:
-        raise InputError("data: expected the folder of the training text, for batch normalisation, found none")
+        raise InputError("data: expected the folder of the training data (batch normalisation needs it), found none")
     model = build(experiment.model).to(device).eval()
     model.load_state_dict(tensors)
     text, training, norms = open_text(data, "train"), experiment.training, batch_norms(model)

@@ -1,7 +1,7 @@
 """One step of training (§5.3): losses and gradients of a global batch, summed over the processes; then Adam.
 
-Every process learns from its pieces of the batch, one after the other. Cut into as many pieces, a batch gives the same
-up to rounding on any number of processes: nothing random outlives a step, dropout draws from (seed, step, piece).
+Each process handles its pieces of the batch one after the other. With the same number of pieces, a batch gives the same
+result up to rounding on any number of processes, because dropout depends only on (seed, step, piece).
 """
 
 import logging
@@ -27,18 +27,19 @@ from transformer.training.distributed import World
 from transformer.training.loss import batch_losses, compiled
 
 logger = logging.getLogger(__name__)
-# On a processor with AMX a step in bfloat16 took 1.5 times that in float32 at d_model 64, 0.9 at 128, 0.63 at 256.
+# Minimum d_model for bfloat16 on a processor. With AMX, a step in bfloat16 took 1.5 times as long as in float32 at
+# d_model 64, 0.9 times at 128 and 0.63 times at 256.
 _WORTH_CONVERTING = 128
-# Tokens. A processor's bfloat16 code is compiled for one shape, and a thousand shapes are cached.
+# Tokens. A processor's bfloat16 code is compiled for one shape, and its cache has a thousand shapes.
 _CAPACITY_MULTIPLE = 128
-_WORTH_COMPILING = 10**8  # target tokens of a training on a GPU: compiling takes minutes
-# Relative tolerances between the compiled and the eager step, of losses over so many target tokens and of the norms of
-# gradients: larger than between two dropout masks (0.003 and 0.19), smaller than by a wrong mask or a lost gradient.
+_WORTH_COMPILING = 10**8  # minimum target tokens of a compiled training on a GPU, because compilation takes minutes
+# Relative tolerances between the compiled and the eager step: of losses over _LOSS_TOKENS target tokens and of gradient
+# norms. Two dropout masks differ less (0.003 and 0.19). A wrong mask or a lost gradient differs more.
 _LOSS, _LOSS_TOKENS, _GRADIENT = 0.01, 4000, 0.9
 
 
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
-    """Return Adam over all parameters. Its moments are there before the first step: a state on disk fits them."""
+    """Return Adam over all parameters. Its moments exist before the first step, so that a saved state fits."""
     betas = (training.beta1, training.beta2)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)
     for parameter in model.parameters():
@@ -49,17 +50,17 @@ def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
 
 @dataclass(frozen=True)
 class Update:
-    """The numbers of one step, an asynchronous copy from a GPU, which `read` waits for."""
+    """The numbers of one step. The copy from a GPU is asynchronous, and `read` waits for it."""
 
-    where: str  # the step and its batch, for a person
-    lengths: np.ndarray  # [2, pairs] tokens of the batch's pairs, source and target
-    padding: int  # in attention's grids or in a padded batch
+    where: str  # a description of the step and its batch
+    lengths: np.ndarray  # [2, pairs] source and target tokens of the batch's pairs
+    padding: int  # number of padding tokens in attention's grids or in a padded batch
     numbers: Tensor  # [4]
     ready: torch.cuda.Event | None
 
     @cached_property
     def read(self) -> list[float]:
-        """Loss over all target tokens, smoothed and plain; number of processes to stop; the gradients' norm."""
+        """Smoothed and plain loss over all target tokens, number of processes to stop, gradient norm."""
         if self.ready is not None:
             self.ready.synchronize()
         return self.numbers.tolist()
@@ -77,12 +78,12 @@ class Update:
 
 
 class Learner:
-    """A model, its Adam, and its training text: `update` makes one step."""
+    """A model, its Adam and its training data. `update` makes one step."""
 
     def __init__(
         self, experiment: Experiment, text: ParallelText, vocabulary: Subwords | None, world: World, memory: int
     ):
-        """Build the untrained model. vocabulary: for positions "words". memory: bytes that this process may use."""
+        """Build the untrained model. vocabulary: for positions "words". memory: budget of this process in bytes."""
         self.experiment, self.text, self.world = experiment, text, world
         self.budgets, self.longest = batch_budgets(experiment.training), longest_sentence(experiment.training)
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
@@ -94,18 +95,18 @@ class Learner:
         if initial := experiment.training.initial_weights:
             self.model.load_state_dict(load_model(initial, experiment.model).state_dict())
         self.adam = adam(self.model, experiment.training)
-        # All gradients are one tensor, for one sum over all processes, with three numbers at its end: smoothed loss,
-        # plain loss, processes to stop. Each parameter's `grad` is a view of it.
+        # All gradients are one tensor, for a single all_reduce. Three numbers at its end are the smoothed loss, the
+        # plain loss and the number of processes to stop. Each parameter's `grad` is a view of this tensor.
         self.parameters = list(self.model.parameters())
         sizes = [parameter.numel() for parameter in self.parameters]
         self.gradients = torch.zeros(sum(sizes) + 3, device=world.device)
         *parts, self.sums = self.gradients.split([*sizes, 3])
         for parameter, part in zip(self.parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
-        self.accumulation = max(world.gather(self.accumulations(memory)))  # the same in all processes
+        self.accumulation = max(world.gather(self.accumulations(memory)))  # equal in all processes
         for norm in batch_norms(self.model):
             norm.all_reduce = world.all_reduce
-        self.capacity: tuple[int, int] | None = None  # source and target tokens to which pieces are padded
+        self.capacity: tuple[int, int] | None = None  # source and target tokens of a padded piece
         self.compiled: Callable | None = None
         self.compiler_error: str | None = None
         large = experiment.training.steps * experiment.training.target_tokens >= _WORTH_COMPILING
@@ -113,34 +114,34 @@ class Learner:
             self.compile()
 
     def compile(self) -> None:
-        """Compile the step, with attention in blocks; if it fails or is wrong in any process, all train without it."""
+        """Compile the step with attention in blocks. If it fails or is wrong in any process, all stay eager."""
         epoch, fault = self.batches_of(0), None
         piece = epoch[0][:: self.world.size * self.accumulation]
         expected = self.measured(piece)
         self.compiled, self.capacity = compiled(), self.largest_piece(epoch)
         try:
             found = self.measured(piece)
-        except Exception as error:  # of Dynamo, Inductor, Triton or the C compiler, each with its own kinds
+        except Exception as error:  # Dynamo, Inductor, Triton and the C compiler have many types of errors
             if isinstance(error, torch.AcceleratorError) or out_of_memory(error):
                 raise
             fault = origin(error)
         else:
             loss = _LOSS * max(1.0, math.sqrt(_LOSS_TOKENS / self.text.lengths[1, piece].sum()))
             names = ["smoothed loss", "plain loss", *(f"gradient of {n}" for n, _ in self.model.named_parameters())]
-            parts = np.array([loss, loss, *[_GRADIENT] * len(self.parameters)])
-            far = np.flatnonzero(~np.isclose(found, expected, rtol=parts, atol=0))
-            # Without residuals most gradients are rounding.
+            tolerances = np.array([loss, loss, *[_GRADIENT] * len(self.parameters)])
+            far = np.flatnonzero(~np.isclose(found, expected, rtol=tolerances, atol=0))
+            # Without residual connections most gradients are rounding errors, so only the losses count.
             if far.size and (far[0] < 2 or self.experiment.model.residual):
                 name, about, other = names[far[0]], expected[far[0]], found[far[0]]
-                fault = f"{name}: expected about {about:.4g}, as uncompiled, found {other:.4g}"
+                fault = f"{name}: expected about {about:.4g} (the uncompiled result), found {other:.4g}"
         found = [f"process {rank}: {error}" for rank, error in enumerate(self.world.gather(fault)) if error]
         if found:
             self.compiled, self.capacity, self.compiler_error = None, None, found[0]
             if self.world.rank == 0:
-                logger.warning("the step runs uncompiled, which takes longer: %s", found[0])
+                logger.warning("the training step is not compiled, so the training takes longer: %s", found[0])
 
     def measured(self, indices: np.ndarray) -> list[float]:
-        """Return both losses of these pairs, summed, and the norm of each parameter's gradient."""
+        """Return the sums of both losses over these pairs, and the norm of each parameter's gradient."""
         losses = self.losses(indices)
         norms = torch._foreach_norm(torch.autograd.grad(losses[0], self.parameters))
         return torch.stack([*losses, *norms]).tolist()
@@ -149,25 +150,25 @@ class Learner:
         return plan_batches(self.experiment.seed, epoch, self.text.lengths, self.budgets, self.longest)
 
     def update(self, where: str, indices: np.ndarray, step: int, stopping: bool) -> Update:
-        """Learn from the batch of these pairs. `step` counts from 1; `stopping`: this process was asked to stop.
+        """Make one step on the batch of these pairs. step: counts from 1. stopping: this process got a stop signal.
 
-        Every process's gradient is the sum of those of all pieces, per target token of the whole batch.
+        Every process gets the sum of all pieces' gradients, divided by the target tokens of the whole batch.
         """
         lengths = self.text.lengths[:, indices]
         parts = self.world.size * self.accumulation
         pieces = range(self.world.rank, min(parts, len(indices)), self.world.size)
-        (self.sums if pieces else self.gradients).zero_()  # a piece's gradients are written over the last step's
+        (self.sums if pieces else self.gradients).zero_()  # the first piece overwrites old gradients
         self.sums[2] = stopping
         for piece in pieces:
             seed = np.random.SeedSequence((self.experiment.seed, step, piece)).generate_state(1)
-            torch.manual_seed(int(seed[0]))  # 32 bits, all that a processor's generator takes
+            torch.manual_seed(int(seed[0]))  # a processor's generator uses only 32 bits
             losses = self.losses(indices[piece::parts])
             gradients = torch.autograd.grad(losses[0] / int(lengths[1].sum()), self.parameters)
             write = torch._foreach_copy_ if piece == self.world.rank else torch._foreach_add_
             write([parameter.grad for parameter in self.parameters], gradients)
             self.sums[:2] += torch.stack(losses).detach()
         if len(pieces) * self.world.size < min(parts, len(indices)):
-            take_part(self.model)  # other processes have one more piece than this one
+            take_part(self.model)  # some processes have one more piece than this process
         self.world.all_reduce(self.gradients)
         numbers = torch.cat([self.sums, self.gradients[: -len(self.sums)].norm()[None]])
         update = Update(where, lengths, _padding(lengths, parts, self.capacity, self.multiple), *copied(numbers))
@@ -181,18 +182,18 @@ class Learner:
         return (self.compiled or batch_losses)(self.model, batch, self.experiment.training.epsilon_ls, self.dtype)
 
     def accumulations(self, available: int) -> int:
-        """Return the number of pieces of each process's part of a batch that fit into `available` bytes."""
+        """Return the number of pieces into which a process must split its part of a batch to fit `available` bytes."""
         longest = self.text.lengths.sum(axis=0) * fits(self.text.lengths, self.budgets, self.longest)
         pair = int(longest.argmax())
-        # The difference between a batch that has this pair twice and one that has it once is the cost of its tokens.
+        # The cost of the pair's tokens is the difference between a batch with two copies and a batch with one copy.
         batches = [self.text.batch(np.full(n, pair), self.world.device) for n in (1, 2)]
         epsilon = self.experiment.training.epsilon_ls
         buffers = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         once, twice = (saved_bytes(partial(batch_losses, self.model, batch, epsilon, self.dtype)) for batch in batches)
-        for buffer, before in buffers:  # statistics of batch normalisation, which these passes must not change
+        for buffer, before in buffers:  # these passes must not change the statistics of batch normalisation
             buffer.copy_(before)
-        kept = sum(parameter.numel() for parameter in self.parameters) * PER_PARAMETER[self.world.device.type]
-        return pieces(available, kept, (twice - once) / longest[pair], sum(self.budgets) / self.world.size)
+        model = sum(parameter.numel() for parameter in self.parameters) * PER_PARAMETER[self.world.device.type]
+        return pieces(available, model, (twice - once) / longest[pair], sum(self.budgets) / self.world.size)
 
     def largest_piece(self, batches: list[np.ndarray]) -> tuple[int, int]:
         """Return the source and target tokens of the largest piece of these batches."""
@@ -202,17 +203,17 @@ class Learner:
 
 
 def compute_dtype(device: torch.device, d_model: int) -> torch.dtype:
-    """Return bfloat16 for matrix products if it is faster, else float32. Weights and Adam stay in float32."""
+    """Return the dtype of matrix products: bfloat16 if it is faster, else float32. Weights and Adam stay in float32."""
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:  # PyTorch has no public way to ask; without these instructions bfloat16 is slower than float32
+    else:  # PyTorch has no public function for this; without these instructions bfloat16 is slower than float32
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         fast = fast and d_model >= _WORTH_CONVERTING
     return torch.bfloat16 if fast else torch.float32
 
 
 def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
-    """Copy to the processor, asynchronously from a GPU; return also the event after which the copy is there."""
+    """Copy to the processor, asynchronously from a GPU. Also return the event that marks the end of the copy."""
     if not numbers.is_cuda:
         return numbers, None
     copy = torch.empty_like(numbers, device="cpu", pin_memory=True).copy_(numbers, non_blocking=True)
@@ -220,7 +221,7 @@ def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
 
 
 def _padding(lengths: np.ndarray, parts: int, capacity: tuple[int, int] | None, multiple: int) -> int:
-    """Count the padding of all pieces, in attention's grids or of compiled batches."""
+    """Count the padding of all pieces: in compiled batches, or in attention's grids."""
     pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
     if capacity is not None:
         return int(sum(padded_sizes(piece, capacity).sum() for piece in pieces) - lengths.sum())

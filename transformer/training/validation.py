@@ -1,4 +1,4 @@
-"""The dev scores of a model in training: perplexity and BLEU."""
+"""The dev scores of a model during training: perplexity and BLEU."""
 
 from dataclasses import dataclass
 
@@ -13,20 +13,20 @@ from transformer.training.distributed import World
 from transformer.training.loss import batch_losses, perplexity
 from transformer.translation.translator import search
 
-# The quickest search. It shows whether a model translates, and no table has its scores.
-_BEAM_OF_ONE = Decoding(beam_size=1, length_penalty=0.0, extra_length=50, max_tokens=4096)
+# Greedy search is the fastest search. Its BLEU shows whether a model translates; no table contains this BLEU.
+_GREEDY = Decoding(beam_size=1, length_penalty=0.0, extra_length=50, max_tokens=4096)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics on `dev`. The processes divide the work, and each gets every answer."""
+    """Metrics on `dev`. The processes share the work, and all of them get the results."""
 
     dev: ParallelText
     vocabulary: Subwords | None  # for BLEU, and for positions "words"
-    budgets: tuple[int, int]  # tokens in a batch, source and target
-    sentences: int  # translated for BLEU, the first ones; 0 for no BLEU
+    budgets: tuple[int, int]  # maximum source and target tokens of a batch
+    sentences: int  # number of first sentences for BLEU; 0 for no BLEU
     world: World
-    language: str = "en"  # of the target, for BLEU
+    language: str = "en"  # target language for BLEU
 
     @torch.no_grad()
     def perplexity(self, model: Seq2Seq, dtype: torch.dtype) -> float:
@@ -39,14 +39,14 @@ class Evaluation:
         return perplexity(self.world.all_reduce(total.to(self.world.device)).item() / self.dev.lengths[1].sum())
 
     def bleu(self, model: Seq2Seq) -> float:
-        """Return BLEU with a beam of one on the vocabulary's tokens: to watch, not to compare with papers."""
-        from transformer.evaluation.bleu import cut, multi_bleu  # loads sacrebleu and sacremoses: half a second
+        """Return BLEU of greedy search against decoded references. It shows progress; do not compare it with papers."""
+        from transformer.evaluation.bleu import cut, multi_bleu  # sacrebleu and sacremoses take half a second to load
 
-        chosen = np.flatnonzero(self.dev.lengths[0] <= POSITIONS - _BEAM_OF_ONE.extra_length)[: self.sentences]
+        chosen = np.flatnonzero(self.dev.lengths[0] <= POSITIONS - _GREEDY.extra_length)[: self.sentences]
         mine = chosen[self.world.rank :: self.world.size]
         model.eval()
         sources = [self.dev.source[index].tolist() for index in mine]
-        translations = [ids for ((ids, _),) in search(model, len(self.vocabulary), sources, _BEAM_OF_ONE)]
+        translations = [ids for ((ids, _),) in search(model, len(self.vocabulary), sources, _GREEDY)]
         model.train()
         pairs = list(zip(translations, (self.dev.target[index].tolist() for index in mine), strict=True))
         all_pairs = [pair for part in self.world.gather(pairs) for pair in part]

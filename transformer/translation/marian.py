@@ -1,14 +1,14 @@
-"""A trained model as a folder that `MarianMTModel` and `MarianTokenizer` of the library transformers load.
+"""Export of a trained model to a folder for `MarianMTModel` and `MarianTokenizer` of the library transformers.
 
-The exported model computes the same up to rounding and to the epsilon of LayerNorm, 1e-5 there and 1e-6 here, which
-changes log-probabilities by less than 0.001. Where Marian's model differs otherwise, the weights are rearranged:
+The exported model computes the same result up to rounding and the epsilon of LayerNorm. Marian's epsilon of 1e-5
+(ours: 1e-6) changes log-probabilities by less than 0.001. The export adapts the weights to all other differences:
 
-- Its sinusoids are all sines, then all cosines: the axis d_model is put in that order in every tensor. Other tables,
-  such as those of tensor2tensor, whose frequencies differ, are written beside the weights.
-- Its heads are d_model / h wide and its scores are divided by that width's root: narrower heads are padded with zeros,
-  and queries are multiplied by the rest of the scale.
-- Its decoder starts from a row of zeros, added as the last row, which is also its padding; a bias excludes it from the
-  softmax. Our PAD stays as an unused row: its row of the softmax counts.
+- Marian's sinusoids are all sines, then all cosines. The export reorders the d_model axis of every tensor. Tables with
+  other frequencies, such as the tables of tensor2tensor, are exported with the weights.
+- Marian's heads have width d_model / h, and its scores are divided by the root of this width. The export pads narrower
+  heads with zeros and multiplies queries by the remaining factor.
+- Marian's decoder starts from its padding, a row of zeros. The export adds this row as the last row. A bias excludes it
+  from the softmax. Our PAD remains as an unused row, because its row of the softmax counts.
 """
 
 import math
@@ -31,11 +31,11 @@ from transformer.storage.files import InputError, replacing
 from transformer.storage.records import write_json
 
 _PAD_NAME = "<pad>"
-NEVER = -1e4  # a logit whose probability is zero; infinity would make the loss of label smoothing infinite
+NEVER = -1e4  # a logit with probability zero; -infinity would make the loss of label smoothing infinite
 
 
 def save_marian(model: Seq2Seq, vocabulary: Subwords, experiment: Experiment, decoding: Decoding, folder: Path) -> None:
-    """Write model, settings and tokeniser to a folder, in float32. Raises InputError if Marian cannot express it."""
+    """Write model (float32), settings and tokeniser to a folder. Raises InputError if Marian does not support them."""
     model = require_transformer(model, "Marian")
     config = model.config
     if vocabulary.symbols:
@@ -47,9 +47,9 @@ def save_marian(model: Seq2Seq, vocabulary: Subwords, experiment: Experiment, de
     if config.positions == "words":
         raise InputError("Marian: expected positions sinusoid, learned or none, found 'words'")
     if config.d_model % config.h:
-        raise InputError(f"Marian: expected d_model a multiple of h = {config.h}, found {config.d_model}")
+        raise InputError(f"Marian: expected a multiple of h = {config.h} as d_model, found {config.d_model}")
     if (widest := max(config.d_k, config.d_v)) > (width := config.d_model // config.h):
-        raise InputError(f"Marian: expected d_k and d_v of d_model / h = {width} at most, found {widest}")
+        raise InputError(f"Marian: expected d_k and d_v up to d_model / h = {width}, found {widest}")
     with replacing(folder / "model.safetensors", "wb") as file:
         file.write(safetensors.torch.save(_tensors(model), {"format": "pt"}))
     for name, content in _configuration(config, vocabulary, experiment, decoding).items():
@@ -59,12 +59,12 @@ def save_marian(model: Seq2Seq, vocabulary: Subwords, experiment: Experiment, de
 
 
 def has_own_tables(config: Model) -> bool:
-    """Return whether position tables differ from Marian's sinusoids by more than their order."""
+    """Return whether position tables differ from Marian's sinusoids in more than the order."""
     return config.positions != "sinusoid" or config.sinusoids != "interleaved" or config.target_spaces > 0
 
 
 def _marian_tokens(vocabulary: Subwords, rows: int) -> list[str]:
-    """Return the name of each row there, a subword or `unused N`: [rows + 1]."""
+    """Return the name of each row in Marian's vocabulary, a subword or `unused N`: [rows + 1]."""
     pieces = vocabulary.pieces[:rows]
     names = [*pieces, *(UNUSED.format(row) for row in range(len(pieces), rows))]
     names[PAD] = UNUSED.format(PAD)
@@ -89,7 +89,7 @@ def _configuration(
         "dropout": config.P_drop,
         "attention_dropout": config.P_drop_attention,
         "activation_dropout": config.P_drop_relu or 0.0,
-        "vocab_size": rows + 1,  # the last one is Marian's padding
+        "vocab_size": rows + 1,  # the last row is Marian's padding
         "share_encoder_decoder_embeddings": config.tied,
         "tie_word_embeddings": config.tied,
         "forced_eos_token_id": None,
@@ -118,8 +118,8 @@ def _configuration(
 @torch.no_grad()
 def _tensors(model: Transformer) -> dict[str, Tensor]:
     """Return the model's tensors by their names in Marian's model."""
-    places = torch.arange(model.config.d_model)
-    order = places if has_own_tables(model.config) else torch.cat([places[::2], places[1::2]])
+    axis = torch.arange(model.config.d_model)
+    order = axis if has_own_tables(model.config) else torch.cat([axis[::2], axis[1::2]])
     head_width = model.config.d_model // model.config.h
     tensors = _embeddings(model, order)
 
@@ -167,7 +167,7 @@ def _embeddings(model: Transformer, order: Tensor) -> dict[str, Tensor]:
         tensors |= zip(names, (source, target, output), strict=True)
     if has_own_tables(model.config):
         for stack, embedding in (("encoder", model.embedding), ("decoder", model.target_embedding)):
-            table = torch.zeros(POSITIONS, model.config.d_model)  # a tensor for each stack, as the format wants
+            table = torch.zeros(POSITIONS, model.config.d_model)  # the format needs one tensor per stack
             if embedding.position_table is not None:
                 table += embedding.position_table
             if stack == "encoder" and model.target_spaces is not None:
@@ -177,7 +177,7 @@ def _embeddings(model: Transformer, order: Tensor) -> dict[str, Tensor]:
 
 
 def _projections(layer: MultiHead, head_width: int) -> dict[str, Tensor]:
-    """Return W^Q, W^K and W^V with their biases as the last column, by letter; queries are scaled for Marian's root."""
+    """Return W^Q, W^K and W^V by letter, with the bias as last column. W^Q has the factor for Marian's scaling."""
     linears = [layer.query_key_value] if isinstance(layer, SelfAttention) else [layer.query, layer.key_value]
     rows = torch.cat([torch.cat([linear.weight, linear.bias[:, None]], dim=1) for linear in linears])
     q, k, v = rows.split([layer.h * width for width in (layer.d_k, layer.d_k, layer.d_v)])

@@ -1,7 +1,7 @@
-"""§6.1 Beam search with a length penalty. It asks a `Decoder` for log-probabilities, and knows no model.
+"""§6.1 Beam search with a length penalty. A `Decoder` provides log-probabilities, so the search needs no model.
 
-Decoder and ranking run on the model's device, all else in NumPy's arrays after one transfer a step: for so few numbers
-PyTorch's calls take several times as long.
+Decoder and ranking run on the model's device. Everything else runs in NumPy after one transfer per step, because
+PyTorch's calls take several times as long for such small arrays.
 """
 
 import itertools
@@ -13,30 +13,30 @@ from torch import Tensor
 from transformer.config.experiment import EOS, PAD
 from transformer.model.seq2seq import Decoder
 
-_SEARCH_GROUP = 16  # tokens; `expand` at first ranks only the likeliest of each group
-_FEW = 2**15  # continuations; `expand` ranks up to this many all at once
+_SEARCH_GROUP = 16  # tokens per group; `expand` first ranks only the likeliest token of each group
+_FEW = 2**15  # up to this number of continuations, `expand` ranks all of them directly
 
-Scored = tuple[list[int], float]  # the ids of a translation, and its log-probability over its length penalty
+Scored = tuple[list[int], float]  # the ids of a translation, and its log-probability divided by its length penalty
 
 
 def length_penalty(length: np.ndarray | int, alpha: float) -> np.ndarray | float:
-    """Return ((5 + length) / 6)^alpha (Wu et al. 2016), which divides a log-probability; the length counts EOS."""
+    """Return ((5 + length) / 6)^alpha (Wu et al. 2016), the divisor of a log-probability. The length includes EOS."""
     return ((5 + length) / 6) ** alpha
 
 
 def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: int = 1) -> list[list[Scored]]:
-    """Return the n best translations of each sentence, or fewer, best first.
+    """Return up to n best translations of each sentence, best first.
 
-    limits: [B] the most tokens of a translation, EOS included; on the device that does the work. The ids end in EOS,
-    unless no hypothesis ended within the limit. Each step takes the 2 * beam best continuations: those that end compete
-    for the n best finished ones, the beam best of the others stay alive. A beam of one is greedy, as in the authors'
-    code. A hypothesis that can no longer be among the n is dropped: its log-probability can only fall, and no penalty
-    is larger than the limit's. A sentence is done at its limit, or when none is left.
+    limits: [B] maximum number of tokens of a translation, with EOS; on the model's device. The ids end in EOS, except
+    if no hypothesis ended within the limit. Each step ranks the 2 * beam best continuations. Finished continuations
+    compete for the n best results, and the `beam` best unfinished continuations stay alive. A beam of one is greedy,
+    like in the authors' code. The search drops a hypothesis that cannot reach the n best: its log-probability can only
+    fall, and the penalty is largest at the limit. A sentence ends at its limit, or when no hypothesis is left.
     """
     device, limits = limits.device, limits.cpu().numpy()
     largest_penalty = length_penalty(limits, alpha)
     results = _Results(len(limits), n)
-    sentences = np.arange(len(limits))  # the b of the B that are still searched
+    sentences = np.arange(len(limits))  # sentences that are not finished yet
     alive, tokens = np.zeros((len(limits), 1)), np.full((len(limits), 1), PAD)
     most = 2 * beam if beam > 1 else 1
     for length in itertools.count(1):
@@ -55,28 +55,28 @@ def beam_search(decoder: Decoder, limits: Tensor, beam: int, alpha: float, n: in
         if (late := over & np.isneginf(results.scores[sentences, 0])).any():
             results.offer(sentences[late], alive[late] / penalty, parents[late], tokens[late], length)
         can_win = alive / largest_penalty[sentences, None] > results.scores[sentences, -1:]
-        goes_on = can_win[:, 0] & ~over  # the likeliest come first
-        if not (count := goes_on.sum()):
+        unfinished = can_win[:, 0] & ~over  # the likeliest hypothesis comes first
+        if not (count := unfinished.sum()):
             return results.to_list()
-        going = np.arange(count)  # the last ones take the places of those that end
-        going[~goes_on[:count]] = np.flatnonzero(goes_on[count:]) + count
-        width = can_win[going].sum(axis=1).max()
-        alive, parents, tokens = (x[going, :width] for x in (alive, parents, tokens))
-        sentences = sentences[going]
+        rows = np.arange(count)  # the last unfinished sentences replace finished sentences
+        rows[~unfinished[:count]] = np.flatnonzero(unfinished[count:]) + count
+        width = can_win[rows].sum(axis=1).max()
+        alive, parents, tokens = (x[rows, :width] for x in (alive, parents, tokens))
+        sentences = sentences[rows]
         results.extend(sentences, parents, tokens)
-        decoder.select(going, parents)
+        decoder.select(rows, parents)
 
 
 def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Return the `most` best continuations of each sentence, or all, best first: scores, and parent * V + token.
+    """Return up to `most` best continuations of each sentence, best first: scores, and parent * V + token.
 
-    alive: [B, K]. log_probabilities: [B, K, V]. The best `most` tokens are all in the `most` groups with the likeliest
-    best tokens, and groups are fewer to rank.
+    alive: [B, K]. log_probabilities: [B, K, V]. A first ranking selects the `most` groups with the likeliest best
+    tokens. They contain all of the `most` best tokens, and a ranking of groups is cheaper than a ranking of tokens.
     """
     B, K, V = log_probabilities.shape
     if B * K * V <= _FEW:
         return (log_probabilities + alive[:, :, None]).flatten(1).topk(min(most, K * V), dim=1)
-    groups = V // _SEARCH_GROUP  # each with every groups-th token; the few that are left over are in none
+    groups = V // _SEARCH_GROUP  # a group has every groups-th token; the few remaining tokens are in no group
     grouped = log_probabilities[:, :, : groups * _SEARCH_GROUP].unflatten(2, (_SEARCH_GROUP, groups))
     likeliest = (grouped.amax(dim=2) + alive[:, :, None]).flatten(1)
     chosen = likeliest.topk(min(most, K * groups), dim=1, sorted=False).indices[:, :, None]
@@ -90,10 +90,10 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
 
 
 class _Results:
-    """The n best translations of each of B sentences so far, best first, and all hypotheses as trees."""
+    """The n best translations so far of each of B sentences, best first, and all hypotheses as trees."""
 
     def __init__(self, B: int, n: int):
-        self.steps: list[np.ndarray] = []  # the last token of each hypothesis after a step and its parent: [2, B, K]
+        self.steps: list[np.ndarray] = []  # per step, the parent and the last token of each hypothesis: [2, B, K]
         self.scores = np.full((B, n), -np.inf)
         self.ends = np.zeros((B, n, 3), np.int64)  # parent, token and length of each translation
 
@@ -109,7 +109,7 @@ class _Results:
         ends = np.stack([parents, tokens, np.full_like(tokens, length)], axis=2)
         scores = np.concatenate([self.scores[sentences], scores], axis=1)
         ends = np.concatenate([self.ends[sentences], ends], axis=1)
-        order = (-scores).argsort(axis=1, kind="stable")[:, :n]  # of equals the first that came
+        order = (-scores).argsort(axis=1, kind="stable")[:, :n]  # stable: the earliest of equal scores wins
         self.scores[sentences] = np.take_along_axis(scores, order, axis=1)
         self.ends[sentences] = np.take_along_axis(ends, order[:, :, None], axis=1)
 

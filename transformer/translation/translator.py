@@ -1,4 +1,4 @@
-"""A trained model between raw texts: it translates, scores translations and shows attention."""
+"""Interface of a trained model for raw text: translations, scores of translations, attention."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,46 +24,46 @@ from transformer.model.weights import load_model
 from transformer.storage.files import InputError
 from transformer.translation.search import Scored, beam_search, length_penalty
 
-if TYPE_CHECKING:  # it loads sacremoses: half a second, for which a training would wait
+if TYPE_CHECKING:  # it loads sacremoses, and a training would wait half a second for it
     from transformer.data.tokenization import Tokenizer
 
-GPU = 8  # a GPU decodes this many times `max_tokens` together: its step is bound by launching, not by rows
-_THREAD_SHARE = 500  # source tokens that are worth a thread of their own: a small model's mostly wait for Python's lock
+GPU = 8  # factor on `max_tokens` on a GPU, because kernel launches limit the speed of its steps, not the rows
+_THREAD_SHARE = 500  # minimum source tokens per thread: a small model's threads mostly wait for Python's lock
 
 
 class TooLong(InputError):
-    """A text with more subwords than the model has positions for."""
+    """A text with more subwords than the model's positions."""
 
     def __init__(self, number: int, tokens: int, most: int):
-        self.number, self.problem = number, f"{tokens} subwords, at most {most} can be translated"
+        self.number, self.problem = number, f"expected up to {most} subwords, found {tokens}"
         super().__init__(f"text {number}: {self.problem}")
 
 
 class Translation(NamedTuple):
-    """A translation, the best that beam search found; `others` are the next best."""
+    """The best translation of a beam search. `others` are the next best translations."""
 
     text: str
-    score: float  # its log-probability over the length penalty (§6.1)
-    tokens: list[str]  # subwords; @@ ends one whose word goes on
-    ids: list[int]  # of the tokens
+    score: float  # log-probability divided by the length penalty (§6.1)
+    tokens: list[str]  # subwords; @@ marks a subword whose word continues
+    ids: list[int]  # token ids
     others: Sequence["Translation"] = ()
 
     def ranked(self) -> list[dict[str, Any]]:
-        """Return text, score and tokens of all, best first, for JSON."""
+        """Return text, score and tokens of all translations for JSON, best first."""
         return [{"text": one.text, "score": one.score, "tokens": one.tokens} for one in (self, *self.others)]
 
 
 class Score(NamedTuple):
-    """The log-probability of each token of a translation, EOS included, given those before it and the source."""
+    """The log-probability of each token of a translation (with EOS), given the source and the previous tokens."""
 
     tokens: list[str]
     log_probabilities: list[float]
 
 
 class PairAttention(NamedTuple):
-    """The weights of all heads in a sentence and its translation: arrays [layer, head, query, key] (§3.2.1).
+    """The weights of all heads for a sentence and its translation: arrays [layer, head, query, key] (§3.2.1).
 
-    A query of the decoder stands at the token of `target` that it writes, a key at the one of `shifted` that it read.
+    A decoder query belongs to the output token in `target`, and a decoder key to the input token in `shifted`.
     """
 
     source: list[str]
@@ -76,7 +76,7 @@ class PairAttention(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Translator:
-    """A trained model, and the steps between it and plain text."""
+    """A trained model with the conversions between its ids and plain text."""
 
     model: Seq2Seq
     vocabulary: Subwords
@@ -88,16 +88,16 @@ class Translator:
     def translate(
         self, texts: list[str], *, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
     ) -> list[Translation]:
-        """Translate raw sentences by beam search (§6.1); a blank one stays blank. Raises TooLong.
+        """Translate raw sentences by beam search (§6.1). A blank sentence stays blank. Raises TooLong.
 
-        beam_size, length_penalty: the run's if None. n_best: maximum number of translations of each sentence.
+        beam_size, length_penalty: the default is the run's value. n_best: maximum number of translations per sentence.
         """
         if isinstance(texts, str):
-            raise InputError(f"texts: expected a list of sentences, found one: {texts!r}")
+            raise InputError(f"texts: expected a list of sentences, found a single text: {texts!r}")
         changes = {"beam_size": beam_size, "length_penalty": length_penalty}
         decoding = changed(self.decoding, {name: value for name, value in changes.items() if value is not None})
         if not 1 <= n_best <= decoding.beam_size:
-            raise InputError(f"n_best: expected 1 to the beam's {decoding.beam_size}, found {n_best}")
+            raise InputError(f"n_best: expected 1 to {decoding.beam_size} (the beam size), found {n_best}")
         words = list(map(self.source.tokenize, texts))
         full = [index for index, line in enumerate(words) if not blank(line)]
         sentences = self.vocabulary.encode([words[index] for index in full])
@@ -136,20 +136,20 @@ class Translator:
         return [each.tolist() for each in losses.split(list(map(len, targets)))]
 
     def attention(self, source: str, target: str | Translation | None = None) -> PairAttention:
-        """Return all heads' weights in a raw sentence and its translation, the model's own if None is given."""
+        """Return all heads' weights for a raw sentence and its translation. The default is the model's translation."""
         ids = self._target_ids(self.translate([source])[0] if target is None else target)
         (given,) = self.encode([source])
         weights = {kind: each.numpy() for kind, each in attention_weights(self.model, given, ids).items()}
         return PairAttention(*map(self.vocabulary.names, (given, ids, [PAD, *ids[:-1]])), **weights)
 
     def _target_ids(self, target: str | Translation) -> list[int]:
-        """Return the ids of a translation, which ends in EOS."""
+        """Return the ids of a translation, with EOS at the end."""
         if isinstance(target, Translation):
             return [*target.ids, EOS]
         return self.vocabulary.encode([self.target.tokenize(target)])[0]
 
     def encode(self, lines: list[str]) -> list[list[int]]:
-        """Return plain sentences of the source language as token ids, each ending in EOS."""
+        """Encode plain sentences of the source language as token ids with EOS at the end."""
         return self.vocabulary.encode([self.source.tokenize(line) for line in lines])
 
     def decode(self, sentences: list[list[int]]) -> list[str]:
@@ -157,7 +157,7 @@ class Translator:
 
     @property
     def longest(self) -> int:
-        """Return the most tokens that a sentence may have, EOS included: a translation may be `extra_length` longer."""
+        """Return the maximum number of tokens of a sentence, with EOS. A translation may be `extra_length` longer."""
         return POSITIONS - self.decoding.extra_length
 
     def search(self, sentences: list[list[int]], n: int = 1, decoding: Decoding | None = None) -> list[list[Scored]]:
@@ -182,7 +182,7 @@ class Translator:
 
     @cached_property
     def decoders(self) -> Decoders:
-        """The decoder's matrices in the layout of single steps, which all calls share."""
+        """The decoder's matrices in the layout for single steps. All calls share them."""
         return self.model.incremental()
 
 
@@ -195,11 +195,11 @@ def _refuse_longer(sentences: Sequence[list[int]], numbers: Iterable[int], most:
 def open_translator(
     folder: str | Path, weights: Path | None = None, changes: Mapping[str, Any] | None = None
 ) -> Translator:
-    """Open a run's folder or an export on a GPU, or else the processor, with `changes` to its decoding.
+    """Open a run's folder or an export, on a GPU if there is one. `changes` replace settings of its decoding.
 
-    weights: the run's average if None. Raises InputError.
+    weights: the default is the run's average. Raises InputError.
     """
-    from transformer.data.tokenization import Tokenizer  # here, as above
+    from transformer.data.tokenization import Tokenizer  # local, because it loads sacremoses
 
     experiment, model, vocabulary, decoding = opened(folder, weights, changes or {}, parses=False)
     sides = [Tokenizer(language, experiment.preprocessing) for language in (experiment.source, experiment.target)]
@@ -209,7 +209,7 @@ def open_translator(
 def opened(
     folder: str | Path, weights: Path | None, changes: Mapping[str, Any], parses: bool
 ) -> tuple[Experiment, Seq2Seq, Subwords, Decoding]:
-    """Open the folder of a parser, if it `parses`, or else of a translator. Raises InputError."""
+    """Open the folder of a parser (if `parses`) or a translation model. Raises InputError on the other kind."""
     files = Run(folder)
     weights = weights or files.average
     experiment = verified_run(files, files.vocabulary, weights)
@@ -232,16 +232,16 @@ def search(
 ) -> list[list[Scored]]:
     """Return the n best translations of each sentence, best first: ids below `vocabulary`, without EOS.
 
-    Sentences of similar length are decoded together. No output is longer than the model has positions for.
-    steer: restricts a decoder's tokens for the sentences of these indices. decoders: `model.incremental()`, if made
-    before.
+    Sentences of similar length are decoded together. The model's positions limit the length of an output.
+    steer: restricts a decoder's tokens for the sentences with these indices. decoders: `model.incremental()`, to reuse
+    an earlier result.
     """
     device, decoders = model.device, decoders or model.incremental()
 
     @torch.inference_mode()
     def decode(batch: list[int]) -> list[list[Scored]]:
         source = pack([np.array(sentences[index]) for index in batch], device)
-        # §6.1: input length + 50; EOS counts on both sides.
+        # §6.1: input length + 50. Both lengths include EOS.
         lengths = torch.tensor([len(sentences[index]) for index in batch], device=device)
         limits = (lengths + decoding.extra_length).clamp(max=POSITIONS)
         decoder = steer(decoders(source, vocabulary), batch)
@@ -254,7 +254,7 @@ def search(
         tokens = sum(map(len, sentences))
         parts = max(1, min(threads, tokens // _THREAD_SHARE))
         batches = by_length(sentences, min(decoding.max_tokens, math.ceil(tokens / parts)))
-    several = device.type == "cpu" and min(threads, len(batches)) > 1  # batches at a time, each in one thread
+    several = device.type == "cpu" and min(threads, len(batches)) > 1  # parallel batches, each in one thread
     torch.set_num_threads(1 if several else threads)
     try:
         if several:
@@ -271,9 +271,9 @@ def search(
 
 
 def by_length(sentences: list[list[int]], max_tokens: int, least: int = 1) -> list[list[int]]:
-    """Return indices of the sentences, longest first, in batches of up to `max_tokens` padded tokens, or of one.
+    """Return batches of sentence indices, longest first, with up to `max_tokens` padded tokens or one sentence each.
 
-    least: the number of tokens that a shorter sentence counts as.
+    least: shorter sentences count as sentences with this number of tokens.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index])):

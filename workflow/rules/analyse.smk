@@ -1,4 +1,4 @@
-# The code on which all analyses depend; each also depends on its own module.
+# The code of all analyses. Each analysis also depends on its own module.
 ANALYSIS = [*SEARCH, *SCORES, "commands/analyse.py", "training/batches.py"]
 ANALYSIS += ["training/loss.py", "evaluation/analysis.py"]
 ANALYSIS += ["evaluation/evaluated_run.py", "evaluation/masking.py"]
@@ -70,7 +70,7 @@ rule measure:
         RESULTS.layers,
     log:
         "logs/measure/{scale}.log",
-    priority: FIRST  # nothing else is then waited for at the end, on one core
+    priority: FIRST  # early, because at the end this job on one core would delay the workflow
     conda:
         "../../environment.yml"
     resources:
@@ -88,7 +88,7 @@ rule recall:
         RESULTS.recall,
     log:
         "logs/recall/{scale}.log",
-    priority: FIRST  # minutes on one core
+    priority: FIRST  # it takes minutes on one core
     conda:
         "../../environment.yml"
     resources:

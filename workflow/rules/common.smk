@@ -1,4 +1,4 @@
-# What rules share: the questions to the configuration, the folders, and what jobs may use of a machine.
+# Common definitions of the rules: configuration, folders, and the resources of jobs.
 import shlex
 import shutil
 import subprocess
@@ -10,14 +10,14 @@ from transformer.pipeline.inputs import DECODINGS, Inputs, untracked
 from transformer.layout import RESOURCES, Results
 from transformer.pipeline.registry import ANALYSES, FIGURES, PARSER_SEARCHES, TABLES
 
-# Paths of the project are relative in its own folder, where finished jobs have recorded them so.
+# In the project's folder its paths are relative, because finished jobs have recorded relative paths.
 HERE = "" if ROOT.samefile(os.curdir) else str(ROOT)
-# For the beginning of a `shell:`, in which braces are Snakemake's.
+# The prefix of a `shell:`. Braces are doubled, because Snakemake replaces names in braces.
 SCRIPTS = shlex.quote(os.path.join(HERE, "workflow/scripts"))
 SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
 ON_GPUS = f"{SCRIPTS}/gpus {{resources.launch}} {{resources.gpu}} {{threads}} python -m transformer"
 ask = Inputs(CONFIG, HERE)
-# The code on which the results of beam search depend, and scores.
+# The code of beam search and of scores.
 TEXT = "data/tokenization.py"
 SEARCH = ["model", "data/corpus.py", TEXT]
 SEARCH += ["translation/search.py", "translation/translator.py"]
@@ -27,19 +27,19 @@ RESULTS = Results(f"{CONFIG.results}/{{scale}}")
 DATA = RESULTS.data("{task}")
 RUN = RESULTS.run("{task}", "{experiment}", "{seed}")
 PARSER_RUN = RESULTS.run("{task}", PARSER, "{seed}")
-EXPERIMENTS = [*CONFIG.experiments, *CONFIG.baselines, *CONFIG.ablations]  # of translation
+EXPERIMENTS = [*CONFIG.experiments, *CONFIG.baselines, *CONFIG.ablations]  # translation
 TRANSLATION_TASKS = ask.names_of_tasks(parsing=False)
 PARSING_TASKS = ask.names_of_tasks(parsing=True)
-FIRST = 10  # priority of what long chains of jobs wait for
+FIRST = 10  # priority of jobs at the beginning of long chains
 
 
 def any_of(names):
-    """Return a wildcard constraint: one of these names, literally."""
+    """Return a wildcard constraint that matches exactly these names."""
     return "|".join(name.replace(".", r"\.") for name in names) or "(?!)"
 
 
 def check_python():
-    """End with one line if the `python` that rules call lacks the project's packages; conda jobs call another."""
+    """Exit with one line if the `python` of the rules lacks the project's packages. Conda jobs have their own Python."""
     if "conda" in map(str, workflow.deployment_settings.deployment_method):
         return
     expected, found = Path(sys.executable).parent, shutil.which("python")
@@ -50,14 +50,14 @@ def check_python():
         and subprocess.run([found, "-c", packages]).returncode
     ):
         sys.exit(
-            f"Snakefile: expected `python` on PATH to be that of {expected}, found {found or 'none'}: activate the environment"
+            f"Snakefile: expected the `python` of {expected} on PATH, found {found or 'none'}: activate the environment"
         )
 
 
 def memory(small, large=None, each_thread=0, growth=1):
-    """Return a resource function: megabytes of a job at most, Snakemake's own in it; `large` with the paper's models.
+    """Return a resource function: a job's maximum memory in megabytes, with Snakemake; `large` for the paper's models.
 
-    Where memory grows with the corpus, `growth` multiplies it at each further try of a failed job.
+    `growth` multiplies the memory at each retry of a failed job, for jobs whose memory grows with the corpus.
     """
 
     def megabytes(wildcards, threads, attempt):
@@ -69,14 +69,14 @@ def memory(small, large=None, each_thread=0, growth=1):
 
 
 def shared_cores():
-    """Return the number of processors that all jobs share; None on a cluster, where each job has its own."""
+    """Return the number of processors that all jobs share. Return None on a cluster, because each job has its own."""
     return None if workflow.remote_exec else workflow.global_resources["_cores"].value
 
 
 def train_threads(wildcards):
-    """Return the processors of a training: where a profile has Slurm start it, those of its GPUs on each node."""
+    """Return the processors of a training. If a profile makes Slurm start it, they follow from its GPUs per node."""
     name = "train_parser" if wildcards.experiment == PARSER else "train"
-    # A private name, for lack of another: the resources of a rule as a profile or the command line sets them.
+    # Snakemake has no public name for the resources that a profile or the command line sets for a rule.
     own = workflow.resource_settings._parsed_overwrite_resources
     own = own.get(workflow.modifier.modify_rulename(name), {})
     requested = {key: entry.raw for key, entry in own.items()}
@@ -87,12 +87,12 @@ def train_threads(wildcards):
 
 
 def share_of_processors(wildcards):
-    """Return a run's share: small models train faster side by side than in turn on all cores."""
+    """Return a run's share of the processors. Small models train faster in parallel than one by one on all cores."""
     return max(1, (shared_cores() or 1) // len(ask.at(wildcards.scale).all_runs()))
 
 
 def prepare_threads(wildcards):
-    """Return half the machine: what needs all of it waits until nothing else runs. 4 on a cluster. 1 for short texts."""
+    """Return half of the processors; 4 on a cluster, 1 for short texts. More would wait until no other job runs."""
     if wildcards.get("split", "train") != "train":
         return 1
     return max(1, min(16, shared_cores() // 2)) if shared_cores() else 4
@@ -100,20 +100,20 @@ def prepare_threads(wildcards):
 
 @cache
 def gpus_of_run(wildcards):
-    """Return the number of this machine's GPUs for a run: one, if there are any. A cluster's profile says its own."""
+    """Return the number of GPUs per run on this machine: 1 or 0. The profile of a cluster sets its own number."""
     count = [sys.executable, ROOT / "workflow/scripts/gpus", "count"]
     return min(1, int(subprocess.run(count, capture_output=True, check=True).stdout))
 
 
-# What a search by a trained model may use.
+# Resources of a beam search.
 SEARCHING = dict(mem_mb=memory(2500, large=12000), gpu=gpus_of_run, launch="here")
 check_python()
 if missing := ask.at(CONFIG.scale).absent_treebank:
-    without = f"`all` leaves out table4: no folder {missing} with the Penn Treebank"
+    without = f"`all` skips table4: no folder {missing} with the Penn Treebank"
     print(without, file=sys.stderr)
 
 
-# Snakemake limits jobs per second by a timer for each finished job. Each timer makes the scheduler look at all waiting
-# jobs: after a hundred jobs this takes half a core. On a cluster, `jobs` limits the queue.
+# Snakemake limits jobs per second with a timer for each finished job. Each timer makes the scheduler check all waiting
+# jobs, which takes half a core after a hundred jobs. On a cluster, `jobs` limits the queue.
 onstart:
     workflow.scheduler.job_rate_limiter = None

@@ -1,4 +1,4 @@
-# §5.1: from addresses, files and the project's own grammar to plain text, one sentence a line.
+# §5.1: from URLs, files and the project's grammar to plain text with one sentence per line.
 
 
 rule fetch:
@@ -10,7 +10,7 @@ rule fetch:
     conda:
         "../../environment.yml"
     params:
-        wanted=ask.checksum,  # only if this changes are there other bytes to fetch
+        wanted=ask.checksum,  # only a change of the checksum means new bytes
         options=untracked(ask.fetch_options),
     shell:
         "python -m transformer fetch {params.options:q} --output {output:q} 2>&1 | tee {log:q}"

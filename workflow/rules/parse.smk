@@ -1,4 +1,4 @@
-# §6.3: English constituency parsing by a trained run, its scores, and the trees that another parser learns from.
+# §6.3: English constituency parsing with a trained run, its scores, and silver trees for another parser.
 
 
 rule parse:
@@ -56,11 +56,11 @@ rule evalb:
         " --run {params.run:q} --json {output:q} 2>&1 | tee {log:q}"
 
 
-# The paper's 17 million trees are not public. Here a parser labels plain text, and another learns from what it was
-# surest of.
+# The paper's 17 million trees are not public. Instead, a parser labels plain text. Another parser learns from the trees
+# with the best scores.
 rule silver_parse:
     input:
-        unpack(ask.silver_files),  # and no code: what is learned from is not prepared again after an edit
+        unpack(ask.silver_files),  # code is not an input, so edits do not rebuild training data
     output:
         trees=DATA.parsed,
         parses=DATA.parsed_scores,

@@ -1,4 +1,4 @@
-# §5.1: clean, tokenise, learn the shared byte-pair vocabulary, encode.
+# §5.1: cleaning, tokenisation, the shared byte-pair vocabulary and encoding.
 
 
 rule tokenize:
@@ -64,7 +64,7 @@ rule vocabulary:
     params:
         data=subpath(output[0], parent=True),
         options=ask.vocabulary_options,
-        # A change of either makes other text, which is an input.
+        # Untracked, because a change of either param changes the text, which is an input.
         languages=untracked(ask.languages),
         preprocessing=untracked(ask.preprocessing),
     script:

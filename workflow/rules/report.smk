@@ -1,4 +1,4 @@
-# The paper's tables beside ours (.csv has all digits), the figures, and the page of a scale with all of them.
+# The paper's tables next to ours (.csv has all digits), the figures, and the page of a scale with all results.
 MADE_BY = ["evaluation", "pipeline/registry.py", "report/tables"]
 TABLE_CODE = [*MADE_BY, "report/__init__.py", "report/templates/table.html", TEXT]
 TABLE_CODE += ["data/corpus.py", "model/cost.py"]

@@ -1,4 +1,4 @@
-# §5 and §6.1: train; a training ends with the average of its last checkpoints.
+# §5 and §6.1: training. It ends with the average of its last checkpoints.
 
 
 rule experiment:
@@ -17,8 +17,8 @@ rule experiment:
         "../scripts/experiment.py"
 
 
-# No module is among the inputs: editing code trains nothing anew. What a job has trained lies in the undeclared folder
-# state/ beside the outputs, which Snakemake leaves alone when it deletes those of a failed job.
+# No module is an input, so an edit of code retrains nothing. A training saves its states in the undeclared folder state/
+# next to the outputs, because Snakemake deletes the declared outputs of a failed job.
 rule train:
     input:
         RUN.experiment,
@@ -39,23 +39,23 @@ rule train:
     conda:
         "../../environment.yml"
     threads: train_threads
-    # What depends on the machine is a resource: as a param, another machine would make all anew.
+    # Values that depend on the machine are resources, because a changed param would retrain all runs.
     resources:
         mem_mb=memory(2000, large=24000, each_thread=2000),
-        gpu=gpus_of_run,  # --set-resources train:gpu=8 trains each run on eight,
-        nodes=1,  # on so many of a cluster
-        launch="here",  # workflow/scripts/train says how otherwise
+        gpu=gpus_of_run,  # --set-resources train:gpu=8 trains each run on eight GPUs
+        nodes=1,  # number of nodes on a cluster
+        launch="here",  # workflow/scripts/train explains the other values
     params:
         run=subpath(output.run, parent=True),
         data=subpath(input.about, parent=True),
     shell:
-        # tee -i: Ctrl-C is for the training, which saves its state and says so.
+        # tee -i, because Ctrl-C must reach only the training, which saves its state and logs this.
         f"{SCRIPTS}/train"
         " {resources.launch} {resources.nodes} {resources.gpu} {threads}"
         " {params.run:q} --data {params.data:q} 2>&1 | tee -i {log:q}"
 
 
-# The same of a parser, first: another learns from what it writes, in the longest chain of jobs.
+# The training of a parser. It runs first, because another parser learns from its output: the longest chain of jobs.
 use rule train as train_parser with:
     wildcard_constraints:
         experiment=PARSER,

@@ -1,4 +1,4 @@
-# §6.1: beam search, and BLEU.
+# §6.1: beam search and BLEU.
 
 
 rule decoding:

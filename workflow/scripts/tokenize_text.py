@@ -1,4 +1,4 @@
-# As tokenize.py, this file would hide a standard module from `gpus` in this folder.
+# The name is not tokenize.py, because that would hide a standard module from `gpus` in this folder.
 from transformer.cli import job
 
 with job("tokenize", snakemake.log[0]):

@@ -17,10 +17,18 @@ BASE, BIG = "Transformer (base)", "Transformer (big)"
 KINDS = dict.fromkeys(("base", "big"), "transformer") | {"mine": "lstm"}
 
 
-def make(tmp_path, *contents: dict, expected: tuple = (), of_paper: bool = True, logs: dict | None = None, kinds=KINDS):
+def make(
+    tmp_path,
+    *contents: dict,
+    expected: tuple = (),
+    of_paper: bool = True,
+    logs: dict | None = None,
+    kinds=KINDS,
+    long=(),
+):
     """Return ours by model, and the table."""
     options = PRINTED | {"score": write_scores(tmp_path, *contents), "label": "Multi30k", "architectures": kinds}
-    options |= {"metrics": write_logs(tmp_path / "runs", logs or {})}
+    options |= {"metrics": write_logs(tmp_path / "runs", logs or {}), "lengths": write_scores(tmp_path / "long", *long)}
     frame, _, table = make_table(table2, "model", **options, expected=expected, data_of_paper=of_paper)
     return frame[frame["by"] == "ours"].set_index("model"), table
 
@@ -78,7 +86,7 @@ def test_tasks_may_differ_in_their_steps_but_seeds_may_not(tmp_path):
 def claim(table) -> list[list[str]]:
     """Return the texts of what the grid of verdicts measured."""
     (grid,) = [note for note in table.notes if isinstance(note, Grid) and "At equal" in note.rows[0]]
-    return [[row[heading] for heading in ("At equal", "Verdict", "Difference", "p")] for row in shown(grid)]
+    return [[row[heading] for heading in ("At equal", "Verdict", "Difference", "p (Holm)")] for row in shown(grid)]
 
 
 def test_base_is_compared_with_another_architecture_at_equal_cost(tmp_path):
@@ -89,20 +97,25 @@ def test_base_is_compared_with_another_architecture_at_equal_cost(tmp_path):
     scores, logs = rivals()
     _, table = make(tmp_path, *scores, logs=logs)
     steps, *costs = claim(table)
-    assert steps[:3] == ["steps: 100; test", "seen here", f"+10.0 ({steps[2][7:11]} to {steps[2][15:20]})"]
+    assert steps[:3] == ["steps: 100; test", "replicated", f"+10.0 ({steps[2][7:11]} to {steps[2][15:20]})"]
     ends = ["FLOPs: 1.0·10^15; dev", "seconds: 200 on 2 CPU cores; dev"]
-    assert [row[:2] for row in costs] == [[end, "cannot be told"] for end in ends]
-    differences = [(32 - 25, 29), (32 - 20, 20)]
+    assert [row[:2] for row in costs] == [[end, "inconclusive"] for end in ends]
+    differences, p = [(32 - 25, 29), (32 - 20, 20)], []
     for row, (difference, variance) in zip(costs, differences, strict=True):
         t = difference / variance**0.5
         margin = 4.303 * variance**0.5  # t with two degrees of freedom exceeds 4.303 in 2.5 %
         numbers = [float(number.replace("−", "-")) for number in re.findall(r"[+−][\d.]+", row[2])]
         assert numbers == pytest.approx([difference, difference - margin, difference + margin], rel=0.05)
-        assert float(row[3]) == pytest.approx(1 - t / (t**2 + 2) ** 0.5, abs=0.01)
+        p.append(1 - t / (t**2 + 2) ** 0.5)
+    of_holm = [max(2 * min(p), each) for each in p]  # of the two on the dev set
+    assert [row[3] for row in costs] == [f"{each:.3f} ({other:.3f})" for each, other in zip(p, of_holm, strict=True)]
     about = shown(next(note for note in table.notes if isinstance(note, Grid) and "Parameters" in note.rows[0]))[-1]
     assert about["Model"] == "LSTM with attention, as GNMT (mine)"
     assert [about[name] for name in ("Parameters", "EN-DE seconds")] == ["1,900,544", "1,000 on 2 CPU cores"]
-    assert claim(make(tmp_path / "2", *scores, kinds=KINDS)[1])[1][:2] == ["FLOPs: none in common; dev", "no verdict"]
+    assert claim(make(tmp_path / "2", *scores, kinds=KINDS)[1])[1][:2] == [
+        "FLOPs: none in common; dev",
+        "not testable (one seed)",
+    ]
 
 
 def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(tmp_path):
@@ -111,10 +124,46 @@ def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(t
     _, table = make(tmp_path, base, mine, logs=logs)
     expected = [["steps: 100; test", "+10.0"], ["FLOPs: 1.0·10^15; dev", "+10.0"]]
     expected += [["seconds: none in common; dev", ""]]
-    assert claim(table) == [[equal, "no verdict", difference, ""] for equal, difference in expected]
+    assert claim(table) == [[equal, "not testable (one seed)", difference, ""] for equal, difference in expected]
     for kinds in ({"base": "lstm", "mine": "transformer"}, {"base": "lstm", "mine": "lstm"}):
         _, table = make(tmp_path / kinds["mine"], base, mine, kinds=kinds)
         assert "first claim" not in said(table)
+
+
+def test_base_is_compared_on_the_longest_sentences(tmp_path):
+    """Base's 30 and 32 less 20 and 22: t of 10 / sqrt(2) with two degrees of freedom. Joined sentences do not count."""
+    scores, long = rivals()[0], []
+    for content, bleu in zip(scores, (30.0, 32.0, 20.0, 22.0), strict=True):
+        groups = [(None, 90.0), (None, bleu), (2, 80.0)]
+        entries = [
+            {
+                "times": times,
+                "sentences": 9,
+                "tokens": 31.0,
+                "bleu": each,
+                "length_ratio": 1.0,
+                "low": each,
+                "high": each,
+                "draws": [each] * 1000,
+            }
+            for times, each in groups
+        ]
+        about = {"positions": "sinusoid", "longest": 40, "skipped": 0, "sentences": 18, "target_sha256": "ab"}
+        long.append(about | {"run": content["run"], "groups": entries})
+    (_, found, *_) = claim(make(tmp_path, *scores, long=long)[1])
+    p = 1 - 50**0.5 / 52**0.5
+    assert found[0] == "steps, longest quarter of the sentences (31 subwords); dev"
+    assert (found[1], found[2][:5], found[3].split()[0]) == ("replicated", "+10.0", f"{p:.3f}")
+
+
+def test_runs_whose_model_code_changed_before_the_scoring_are_named(tmp_path):
+    """An older file has no hash of the code, and is not named."""
+    contents = [score(30.0, seed=seed) for seed in (1, 2, 3)]
+    for content, trained in zip(contents[:2], ("a", "b"), strict=True):
+        content["run"]["starts"][-1]["model_code"] = trained
+        content["run"]["scored_with"] = {"commit": "c0ffee+changes", "model_code": "b"}
+    found = said(make(tmp_path, *contents)[1])
+    assert "of these runs: en-de/base/1 (trained at 3f2a9c0d, scored at c0ffee+changes)." in found
 
 
 def test_a_model_that_did_not_learn_gives_no_verdict_on_the_claim(tmp_path):
@@ -122,4 +171,4 @@ def test_a_model_that_did_not_learn_gives_no_verdict_on_the_claim(tmp_path):
     for content in scores[2:]:
         content["scores"]["compound_split"]["score"], content["draws"] = 1.0, [0.5, 1.5]
     _, table = make(tmp_path, *scores, logs=logs)
-    assert {row[1] for row in claim(table)} == {"cannot be told"}
+    assert {row[1] for row in claim(table)} == {"inconclusive"}

@@ -5,17 +5,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from support.scored import make_table, said, score, shown, write_scores
+from support.scored import detail, make_table, said, score, shown, write_scores
 
-from transformer.report.tables.table3 import _findings, read_variations, table3
+from transformer.report.tables.cells import firm, note
+from transformer.report.tables.table3 import read_variations, table3
 from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[3]
 PRINTED = """row,experiment,changed,steps,perplexity,bleu,parameters
-,base,"N=6, h=8",100K,4.92,25.8,65
+,base,"N=6, h=8, P_drop=0.1",100K,4.92,25.8,65
 A,heads-1,"h=1, d_k=512",,5.29,24.9,
 C,N-2,N=2,,6.11,23.7,36
-,big,"d_model=1024, h=16",300K,4.33,26.4,213
+,big,"d_model=1024, h=16, P_drop=0.3",300K,4.33,26.4,213
+A,same,h=16,,4.91,25.8,
 """
 
 
@@ -29,7 +31,11 @@ def make(tmp_path, systems: dict[str, list[float]], *scores: dict, tested: dict 
     (tmp_path / "table3.csv").write_text(PRINTED)
     options = {"paper": tmp_path / "table3.csv", "score": write_scores(tmp_path, *scores, *of(systems))}
     options |= {"test": write_scores(tmp_path / "test", *of(tested or {})), "label": "toy test", "dev_label": "toy"}
-    options |= {"values": {"base": "N=3", "N-2": "N=1"}, "expected": expected, "data_of_paper": True}
+    options |= {
+        "values": {"base": "N=3, P_drop=0.25", "N-2": "N=1", "big": "P_drop=0.4"},
+        "expected": expected,
+        "data_of_paper": True,
+    }
     _, rows, table = make_table(table3, "experiment", **options)
     return rows, table
 
@@ -46,50 +52,66 @@ def test_differences_from_base_have_the_papers_beside_them(tmp_path):
     )
     assert rows["base"]["from_paper"] == pytest.approx(30 - 25.8)
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
-    assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.08)  # from the t distribution
+    assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.01)  # from the t distribution
     found = {name: text.split(" (")[0] for name, text in column(table, "− base, dev").items()}
-    assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3"}
-    assert column(table, "− base, paper") == {"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6"}
+    assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3", "same": ""}
+    assert column(table, "− base, paper") == {
+        **{"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6", "same": "+0.0"}
+    }
     cell = table.grid.rows[3]["− base, dev"]
     assert set(cell.runs) == {"en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1"}
-    assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": ""}
+    assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": "P_drop=0.4", "same": ""}
 
 
-def test_whether_the_papers_difference_is_seen(tmp_path):
-    """The paper has −0.9, −2.1 and +0.6; ours are −10 and −20, surely, and 0, with up to 5 to either side."""
-    systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [30], "big": [10], "mine": [10]}
+def test_whether_the_papers_difference_is_replicated(tmp_path):
+    """The paper has −0.9, −2.1, +0.6 and 0; ours are −10 and −20, surely, and 0, with up to 5 to either side."""
+    systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [30], "big": [10], "same": [10], "mine": [10]}
     rows, table = make(tmp_path, systems)
-    expected = {"base": "", "heads-1": "seen here", "N-2": "cannot be told", "big": "not seen here", "mine": ""}
-    assert column(table, "Seen on dev?") == expected
-    assert {name: rows[name]["here"] for name in expected} == expected
-    assert set(column(table, "Seen on test?").values()) == {""}
+    expected = {"base": "", "heads-1": "replicated", "N-2": "inconclusive", "big": "reversed", "same": "–", "mine": ""}
+    assert column(table, "Verdict, dev") == expected
+    assert {name: rows[name]["verdict"] for name in expected} == expected
+    assert set(column(table, "Verdict, test").values()) == {""}
 
 
-def test_bold_is_what_both_measurements_say_and_all_are_counted(tmp_path):
-    systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [20], "big": [30]}
-    rows, table = make(tmp_path, systems, tested=systems | {"N-2": [30]})
-    assert column(table, "Seen on dev?")["heads-1"] == column(table, "Seen on test?")["heads-1"] == "**seen here**"
-    assert column(table, "Seen on dev?")["N-2"] == "seen here"
-    assert column(table, "Seen on test?")["N-2"] == column(table, "Seen on test?")["big"] == "cannot be told"
-    counted = "Of the 3 variations that the paper's Table 3 finds better or worse than base, seen here on both dev and"
-    assert f"{counted} test: 1 (`heads-1`); on one alone: 1 (`N-2`). Not seen on either: 0; on" in said(table)
+def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_path):
+    """`same` has no difference in the paper; big changes P_drop by 0.2 in the paper and by 0.15 here."""
+    systems = {"base": [29, 30, 31], "heads-1": [20, 20], "N-2": [20, 20], "big": [10], "same": [20, 20]}
+    rows, table = make(tmp_path, systems, tested=systems | {"N-2": [30, 30]})
+    assert column(table, "Verdict, dev") == {
+        **{"base": "", "heads-1": "**replicated**", "N-2": "replicated", "big": "reversed", "same": "–"}
+    }
+    assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
+    assert (
+        "Of the 3 rows that differ from base in the paper's Table 3, 2 make the same change here as in the paper: "
+        "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
+        "Counted separately, because they change P_drop by another amount than in the paper: "
+        "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
+    ) in said(table)
 
 
-def test_verdicts_of_two_measurements_are_counted_by_what_both_say():
-    said = {"seen": ("seen here", "cannot be told"), "lost": ("cannot be told", "not seen here")}
-    said |= {"contrary": ("seen here", "not seen here"), "half": ("seen here", "")}
-    frame = pd.DataFrame.from_dict(said, orient="index", columns=["here", "test_here"])
-    frame[["paper_difference", "p_holm", "test_p_holm"]] = 1.0
-    assert "on both dev and test: 0; on one alone: 1 (`seen`). Not seen on either: 0; on one" in _findings(frame)
-    assert "on one alone: 1 (`lost`). Cannot be told: 1 (`contrary`). " in _findings(frame)
+@pytest.mark.parametrize(
+    ("holm", "seeds", "said", "bold"),
+    [
+        ((0.01, 0.04), 2, ("replicated", "replicated"), True),
+        ((0.01, 0.04), 2, ("reversed", "reversed"), True),
+        ((0.01, 0.06), 2, ("replicated", "replicated"), False),
+        ((0.01, 0.04), 1, ("replicated", "replicated"), False),
+        ((0.01, 0.04), 2, ("replicated", "reversed"), False),
+        ((0.01, 0.04), 2, ("not replicated", "not replicated"), False),
+        ((0.01, float("nan")), 2, ("replicated", ""), False),
+    ],
+)
+def test_what_is_bold(holm, seeds, said, bold):
+    columns = ["p_holm", "test_p_holm", "seeds", "verdict", "test_verdict"]
+    assert list(firm(pd.DataFrame([[*holm, seeds, *said]], columns=columns))) == [bold]
 
 
-def test_differences_that_are_small_in_print_or_by_holms_p_are_named():
-    seen, p = ["seen here"] * 3, {"p_holm": [0.01, 0.06, 0.01], "test_p_holm": [0.01, 0.01, 0.07]}
-    frame = pd.DataFrame({"paper_difference": [-0.9, -0.1, 0.6], "here": seen, "test_here": seen} | p, list("abc"))
-    assert "in the paper 1 (`b`) of the 3 differ from base by only 0.1." in _findings(frame)
-    assert "raises p to 0.05 or more for 2 (`b`, `c`) of those seen on both." in _findings(frame)
+def test_the_note_counts_the_papers_small_differences():
+    numbers = pd.to_numeric(read_variations(ROOT / "workflow/paper/table3.csv")["bleu"])
+    sizes = (numbers - numbers["base"]).abs().round(1)
+    assert f"Of the {(sizes > 0).sum()} differences" in note("scores", "paper").replace("\n", " ")
+    assert f"{((sizes > 0) & (sizes <= 0.4)).sum()} are 0.4 BLEU or less" in note("scores", "paper")
 
 
 def test_the_frame_has_the_interval_of_the_difference_and_holms_p(tmp_path):
@@ -99,12 +121,12 @@ def test_the_frame_has_the_interval_of_the_difference_and_holms_p(tmp_path):
     expected = {"heads-1": 1, "N-2": 2 * p["N-2"], "big": 3 * p["big"]}
     assert {name: rows[name]["p_holm"] for name in p} == pytest.approx(expected)
     limits = [rows["big"][f"difference_{end}"] for end in ("low", "high")]
-    assert limits == pytest.approx([10 - 4.303 * (4 / 3) ** 0.5, 10 + 4.303 * (4 / 3) ** 0.5], abs=0.3)
-    assert "Tested differences: 3 of 3." in said(table)
+    assert limits == pytest.approx([10 - 4.303 * (4 / 3) ** 0.5, 10 + 4.303 * (4 / 3) ** 0.5], abs=0.001)
+    assert detail(table)[2]["p, dev (Holm)"] == f"{p['N-2']:.3f} ({2 * p['N-2']:.3f})"
 
 
 def test_without_base_nothing_is_compared_and_gaps_are_named(tmp_path):
-    assert list(make(tmp_path, {})[0]) == ["base", "heads-1", "N-2", "big"]
+    assert list(make(tmp_path, {})[0]) == ["base", "heads-1", "N-2", "big", "same"]
     _, table = make(tmp_path, {"big": [30, 31]}, expected=["en-de/base/2", "en-de/big/2"])
     assert column(table, "− base, dev")["big"] == ""
     assert "have not been made: en-de/base/2." in said(table)

@@ -7,7 +7,7 @@ import yaml
 from support.scored import make_table, said, score, shown, write_scores
 
 from transformer.evaluation.analyses import ANALYSES
-from transformer.evaluation.significance import _T_SAMPLES, RESAMPLES
+from transformer.evaluation.significance import RESAMPLES
 from transformer.report.tables.render import Grid
 from transformer.report.tables.table5 import ANALYSIS_OF, read_claims, table5
 
@@ -74,36 +74,36 @@ def test_a_trained_row(tmp_path):
     """22 less 30 on every draw: the interval has no width, as seeds do not differ, and no draw strays by as much."""
     base = [trained("base", 30, seed) for seed in (1, 2, 3)]
     rows, table = make(tmp_path, *base, trained("no-residual", 22))
-    p = 1 / (1 + RESAMPLES * _T_SAMPLES)
+    p = 1 / (1 + RESAMPLES)
     expected = {"score": 22, "against": 30, "value": -8, "low": -8, "high": -8, "p": p, "p_holm": p}
     expected |= {"seeds": 1, "seeds_against": 3}
     assert {name: rows[0][name] for name in expected} == pytest.approx(expected)
-    assert (rows[0]["compared"], rows[0]["verdict"]) == ("`no-residual` − `base`", "seen here")
+    assert (rows[0]["compared"], rows[0]["verdict"]) == ("`no-residual` − `base`", "replicated")
     runs = ("en-de/no-residual/1", "en-de/base/1", "en-de/base/2", "en-de/base/3")
     assert table.grid.rows[0]["Dev"].runs == runs
-    assert (rows[0]["test_verdict"], shown(table.grid)[0]["Seen on dev?"]) == ("", "seen here")
+    assert (rows[0]["test_verdict"], shown(table.grid)[0]["Verdict, dev"]) == ("", "replicated")
 
 
 def test_a_verdict_is_bold_where_both_measurements_say_it(tmp_path):
     """On the test set the row is lower, too; the user's own row has no verdict."""
-    base = [trained("base", 30, seed) for seed in (1, 2)]
-    scores = (*base, trained("no-residual", 22), trained("mine", 22))
-    lower, higher = ((*base, trained("no-residual", bleu)) for bleu in (28, 36))
+    base, own = ([trained(name, bleu, seed) for seed in (1, 2)] for name, bleu in (("base", 30), ("no-residual", 22)))
+    scores = (*base, *own, trained("mine", 22))
+    lower, higher = ((*base, *(trained("no-residual", bleu, seed) for seed in (1, 2))) for bleu in (28, 36))
     (row, *_, mine), table = make(tmp_path, *scores, tested=lower)
-    assert (row["test_value"], row["test_verdict"], mine["test_verdict"]) == (-2, "seen here", "")
+    assert (row["test_value"], row["test_verdict"], mine["test_verdict"]) == (-2, "replicated", "")
     line = shown(table.grid)[0]
-    assert (line["Seen on dev?"], line["Seen on test?"]) == ("**seen here**", "**seen here**")
+    assert (line["Verdict, dev"], line["Verdict, test"]) == ("**replicated**", "**replicated**")
     assert line["Test"] == "−2.0 (−2.0 to −2.0)"
     line = shown(make(tmp_path, *scores, tested=higher)[1].grid)[0]
-    assert (line["Seen on dev?"], line["Seen on test?"]) == ("seen here", "not seen here")
+    assert (line["Verdict, dev"], line["Verdict, test"]) == ("replicated", "reversed")
 
 
 def test_what_was_not_run_or_measured_is_named(tmp_path):
     rows, table = make(tmp_path, trained("no-residual", 22), probes=("heads:en-de/base/1",))
     assert [row["verdict"] for row in rows] == ["not run"] * 4
-    assert shown(table.grid)[0]["Seen on dev?"] == "not run"
-    assert "as these runs have not been made: en-de/base/1." in said(table)
-    assert "as these have not been measured: heads of en-de/base/1." in said(table)
+    assert shown(table.grid)[0]["Verdict, dev"] == "not run"
+    assert "because these runs have not been made: en-de/base/1." in said(table)
+    assert "because they have not been measured: heads of en-de/base/1." in said(table)
 
 
 def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):
@@ -112,16 +112,16 @@ def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):
     files += [smoothing("smoothing-0.0", 0.0, 4.9, 29.5, 32)]
     rows, table = make(tmp_path, trained("base", 30), smoothing=[*files, smoothing("smoothing-0.2", 0.2, 6, 1, 2)])
     assert values(rows, "Smoothing helps") == {
-        "`base` − `smoothing-0.0`, beam 1": (0.5, "seen here"),
-        "`base` − `smoothing-0.0`, beam 4": (-1.0, "cannot be told"),
+        "`base` − `smoothing-0.0`, beam 1": (0.5, "replicated"),
+        "`base` − `smoothing-0.0`, beam 4": (-1.0, "inconclusive"),
     }
-    assert list(values(rows, "and hurts.").values()) == [(0.3, "seen here")]
-    lines = [(row["Claim"], row["Dev"].split(" (")[0], row["Seen on dev?"]) for row in shown(table.grid)[1:5]]
+    assert list(values(rows, "and hurts.").values()) == [(0.3, "replicated")]
+    lines = [(row["Claim"], row["Dev"].split(" (")[0], row["Verdict, dev"]) for row in shown(table.grid)[1:5]]
     assert lines == [
         ("Smoothing helps", "", ""),
-        ("– `base` − `smoothing-0.0`, beam 1", "+0.5", "seen here"),
-        ("– `base` − `smoothing-0.0`, beam 4", "−1.0", "cannot be told"),
-        ("and hurts.", "+0.30 PPL", "seen here"),
+        ("– `base` − `smoothing-0.0`, beam 1", "+0.5", "replicated"),
+        ("– `base` − `smoothing-0.0`, beam 4", "−1.0", "inconclusive"),
+        ("and hurts.", "+0.30 PPL", "replicated"),
     ]
 
 
@@ -129,7 +129,9 @@ def test_half_of_the_heads_of_a_kind_are_compared_with_all(tmp_path):
     """Of 1, 2 and 3 masked, 2 is taken."""
     rows, _ = make(tmp_path, trained("base", 30), heads=[heads()])
     kinds = ("encoder", "decoder", "decoder to encoder")
-    assert values(rows, "Heads are needed.") == {f"2 heads masked − all, {kind}": (-2.0, "seen here") for kind in kinds}
+    assert values(rows, "Heads are needed.") == {
+        f"2 heads masked − all, {kind}": (-2.0, "replicated") for kind in kinds
+    }
 
 
 def test_search_is_shown_by_beam_and_alpha_as_mean_over_seeds(tmp_path):
@@ -149,5 +151,5 @@ def test_every_claim_is_tested_by_a_row_that_there_is():
     rows = {*config["experiments"], *config["ablations"]}
     assert tested - set(ANALYSIS_OF) <= rows
     assert {*config["ablations"], *ANALYSIS_OF} <= tested
-    assert {name for analysis in ANALYSES.values() for name in analysis.experiments} <= rows
+    assert {name for each in ANALYSES.values() for name in each.experiments} <= rows | config["baselines"].keys()
     assert all(bool(claim.published) == bool(claim.source) for claim in claims)

@@ -106,13 +106,13 @@ class ByLength(analysis.Analysis):
         ] = 1.0
 
     class Result(analysis.OfRun):
-        positions: str
+        positions: str  # of another architecture its name
         longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
         quantile: NotRequired[Share]  # all, if not given
         skipped: Count  # joined sentences that the model has too few positions for
         groups: list[_Group]  # none for a t without joined sentences
 
-    experiments = ("base", "learned-positions", "no-positions")
+    experiments = ("base", "learned-positions", "no-positions", "lstm", "conv")
     rows = ("lengths",)
     words = ("Sentences",)
     note = (
@@ -148,7 +148,9 @@ class ByLength(analysis.Analysis):
             tokens = sum(sentence.tokens for sentence in group) / len(group)
             bleu = run.bleu(hypotheses, [sentence.reference for sentence in group])
             measured.append({"times": times, "sentences": len(group), "tokens": tokens} | bleu)
-        found = {"positions": translator.experiment.model.positions, "longest": longest, "quantile": settings.quantile}
+        model = translator.experiment.model
+        positions = model.positions if model.architecture == "transformer" else model.architecture
+        found = {"positions": positions, "longest": longest, "quantile": settings.quantile}
         return found | {"skipped": skipped, "groups": measured}
 
     def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:

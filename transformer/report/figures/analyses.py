@@ -22,11 +22,13 @@ _MAPS = {  # colours, title, decimals
 _NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
 # Heights: of a layer of a map, of its surroundings, of the curves.
 _LAYER_INCHES, _AROUND_INCHES, _CURVES_INCHES = 0.24, 0.75, 2.3
-_LINES = {  # titles by the model's positions
+_LINES = {  # titles by the model's positions, or by another architecture
     "sinusoid": "sinusoids",
     "learned": "learned positions",
     "none": "no positions",
     "words": "sinusoids that count words, too",
+    "lstm": "LSTM",
+    "conv": "convolutions",
 }
 _APART = 1.025  # factor between the same length of two kinds of positions, so that no bar hides another
 _POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]

@@ -25,6 +25,7 @@ _OURS = {"": ("ours, dev", "o", COLORS[0]), TEST: ("ours, test", "s", COLORS[1])
 _PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 _PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
 # Two panels a row: a title, and points with name, x, y, y_sd (may be missing) and, of Table 2, kind.
+_MARGIN = 2.0  # BLEU beyond the largest differences
 _Panels = list[tuple[str, pd.DataFrame]]
 
 
@@ -42,14 +43,17 @@ def differences(*, paper: str, score: list[str], test: list[str], expected: list
         look = {"fmt": marker, "color": color, "capsize": 1.5, "elinewidth": 0.9, "markersize": 3.5, "label": label}
         axes.errorbar(value, rows + 0.25 * number, xerr=bars, **look)
     axes.axvline(0, color="black", linewidth=0.6)
+    shown = frame[["paper_difference", "difference", f"{TEST}difference"]].astype(float)
+    if len(shown):
+        axes.set_xlim(min(0, shown.min().min()) - _MARGIN, max(0, shown.max().max()) + _MARGIN)
     axes.set_yticks(rows, frame.index, size=style.SMALL)
-    axes.set(xlabel="BLEU less base's", ylim=(len(frame) - 0.4, -0.6))
+    axes.set(xlabel="BLEU minus base's", ylim=(len(frame) - 0.4, -0.6))
     axes.grid(axis="x")
     figure.legend(loc="outside upper center", ncols=3)
     caption = (
         "How much rows of Table 3 differ from base. Ours are measured twice, on the dev set by the last checkpoint "
-        "and on the test set by averaged weights; lines are 95 % intervals. Table 3 says which can be told from "
-        f"base. The paper's are of newstest2013, without intervals.{style.not_shown(missing(expected, runs['name']))}"
+        "and on the test set by averaged weights. Lines are 95 % intervals, which exclude 0 where p < 0.05; the widest "
+        f"are cut. The paper's are single trainings on newstest2013.{style.not_shown(missing(expected, runs['name']))}"
     )
     listed = []
     for name, row in frame.iterrows():

@@ -21,7 +21,7 @@ BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # any of evaluation/b
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 CONSTANTS = {"resamples": significance.RESAMPLES, "seed": significance.SEED, "within": _WITHIN}
 CONSTANTS |= {"level": significance.LEVEL, "margin": significance.MARGIN, "translates": significance.TRANSLATES}
-CONSTANTS |= {"no_verdict": significance.NO_VERDICT}
+CONSTANTS |= {"not_testable": significance.NOT_TESTABLE, "outlier": significance.OUTLIER}
 
 
 def read_printed(path: str | Path) -> pd.DataFrame:
@@ -49,9 +49,10 @@ def difference_text(difference: float, decimals: int) -> str:
     return "" if pd.isna(difference) else f"{_steady(difference):+.{decimals}f}".replace("-", "−")
 
 
-def p_text(p: float) -> str:
-    """Write `0.034`, `< 0.001`, or nothing for a missing number."""
-    return "" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+def p_text(p: float, holm: float = nan) -> str:
+    """Write `0.034`, `< 0.001`, `0.034 (0.210)` with Holm's p, or nothing for a missing number."""
+    text = "" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return text if pd.isna(holm) else f"{text} ({p_text(holm)})"
 
 
 def flops_text(flops: str | float) -> str:
@@ -147,35 +148,44 @@ def score_row(model: str, row: dict, score: str, prefix: str = "") -> Row:
 def paired(own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None) -> Difference:
     """Compare two systems by paired bootstrap resampling and by seed variance.
 
-    own, other: a row per run, with name, bleu (or another score in its place) and its draws. pool: runs of further
-    systems, which estimate the seed variance. Two ways to use the same runs (two searches, say) are compared run by
-    run, and other runs are left out.
+    own, other: a row per run, with name, bleu (or another score in its place) and its draws. pool: runs that estimate
+    the seed variance; by default those of both systems. Two ways to use the same runs (two searches, say) are compared
+    run by run, and other runs are left out.
     """
     same = sorted(set(own["name"]) & set(other["name"]))
     if same:
         own, other = (system.set_index("name", drop=False).loc[same] for system in (own, other))
         low, high, p = compare_uses(_seeds(own), _seeds(other))
     else:
-        runs = pd.concat([own, other, *([] if pool is None else [pool])]).drop_duplicates("name")
-        systems = [_seeds(system) for _, system in runs.groupby(runs["name"].str.rpartition("/")[0])]
-        low, high, p = compare_systems(_seeds(own), _seeds(other), systems)
-    score, against = own["bleu"].mean(), other["bleu"].mean()
+        groups = [] if pool is None else pool.groupby(pool["name"].str.rpartition("/")[0])
+        low, high, p = compare_systems(_seeds(own), _seeds(other), [_seeds(system) for _, system in groups])
+    score, against, deviation = own["bleu"].mean(), other["bleu"].mean(), own["bleu"].std()
     runs = " ".join(dict.fromkeys([*own["name"], *other["name"]]))
-    return Difference(score, against, score - against, low, high, p, len(own), len(other), runs)
+    return Difference(score, against, score - against, low, high, p, deviation, len(own), len(other), runs)
 
 
 def _seeds(system: pd.DataFrame) -> System:
     return system["bleu"].to_numpy(float), np.array(list(system["draws"]))
 
 
-def verdict_column(measured: str, key: str, other: str, runs: str) -> Column:
-    """Show the verdict `key` of one of two measurements, bold if the `other` is the same; `runs`: where it is from."""
+def firm(frame: pd.DataFrame) -> pd.Series:
+    """Mark bold verdicts: replicated or reversed on both sets, Holm's p below the level on both, and two seeds."""
+    same = frame["verdict"].isin(significance.SIGNS) & (frame["verdict"] == frame["test_verdict"])
+    holm = frame[["p_holm", "test_p_holm"]].astype(float).max(axis=1, skipna=False)
+    return same & (holm < significance.LEVEL) & (frame["seeds"].fillna(0) >= 2)
 
+
+def verdict_column(measured: str, key: str, runs: str) -> Column:
+    """Show the verdict `key` of one of two sets, bold where the row is `firm`; `runs`: where it is from."""
+    shown = {True: "**{}**", False: "{}"}
+    return Column(f"Verdict, {measured}", lambda row: ours(shown[row["firm"]].format(row[key]), row[runs]), text=True)
+
+
+def p_column(measured: str, runs: str, prefix: str = "") -> Column:
     def cell(row: dict) -> Cell:
-        alike = row[key] == row[other] in (significance.SEEN, significance.NOT_SEEN)
-        return ours(f"**{row[key]}**" if alike else row[key], row[runs])
+        return ours(p_text(row[f"{prefix}p"], row[f"{prefix}p_holm"]), row[runs])
 
-    return Column(f"Seen on {measured}?", cell, text=True)
+    return Column(f"p, {measured} (Holm)", cell, detail=True)
 
 
 # Notes under tables of scores.
@@ -193,13 +203,6 @@ def captioned(name: str, grid: Grid, notes: list[Note], found: str = "", scores:
 def fixed(*names: str) -> list[Note]:
     """Give texts of words.toml by table and name: `scores.chance`."""
     return [note(*name.split(".")) for name in names]
-
-
-def tests_note(differences: pd.Series, p: pd.Series) -> str:
-    """Count the tested differences, and say what that does to p, which is NaN without a test."""
-    return note(
-        "scores", "tests", tests=p.notna().sum(), differences=differences.notna().sum(), every=1 / significance.LEVEL
-    )
 
 
 def missing(expected: Iterable[str], present: Iterable[str]) -> list[str]:
@@ -247,11 +250,7 @@ def provenance(
     ]
     if not len(runs):
         return []
-    changed = runs.dropna(subset="other_code") if "other_code" in runs else runs[:0]
-    names = [
-        f"{run.name} (trained at {run.commit:.12}, scored at {run.other_code:.20})" for run in changed.itertuples()
-    ]
-    warning = (
-        [f"The code in transformer/model changed between training and scoring: {', '.join(names)}."] if names else []
-    )
+    changed = runs.dropna(subset="other_code").itertuples() if "other_code" in runs else ()
+    named = [f"{run.name} (trained at {run.commit:.12}, scored at {run.other_code:.20})" for run in changed]
+    warning = [note("scores", "other_code", names=", ".join(named))] if named else []
     return [*warning, words, lay_out(runs, columns)]

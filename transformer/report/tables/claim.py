@@ -1,15 +1,18 @@
 """The paper's first claim (§1, §6.1), tested under Table 2: base is better than other architectures, and cheaper."""
 
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from transformer.evaluation.significance import NO_VERDICT, OPEN, RESAMPLES, TRANSLATES, verdict
+from transformer.evaluation.analyses.lengths import ByLength
+from transformer.evaluation.significance import INCONCLUSIVE, NOT_TESTABLE, RESAMPLES, TRANSLATES, holm, verdict
 from transformer.layout import Run
 from transformer.report.tables import cells
 from transformer.report.tables.render import Row
-from transformer.storage.records import read_metrics
+from transformer.storage.records import read_metrics, read_of_run, run_name
 
 COSTS = {"flops": "FLOPs", "seconds": "seconds"}
 
@@ -31,13 +34,27 @@ def read_costs(metrics: list[str], runs: pd.DataFrame) -> dict[str, pd.DataFrame
     return costs
 
 
-def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: dict[str, str]) -> list[Row]:
+def read_long(lengths: list[str]) -> pd.DataFrame:
+    """Read each run's BLEU of the longest quarter of the dev sentences, with its bootstrap samples and mean length."""
+    rows = []
+    for path in lengths:
+        content = read_of_run(path, ByLength.Result)
+        *_, longest = (group for group in content["groups"] if group["times"] is None)
+        run = content["run"]
+        rows.append({"task": run["task"], "experiment": run["experiment"], "name": run_name(run)} | longest)
+    return pd.DataFrame(rows, columns=["task", "experiment", "name", "tokens", "bleu", "draws"])
+
+
+def verdicts(
+    runs: pd.DataFrame, costs: dict[str, pd.DataFrame], long: pd.DataFrame, architectures: dict[str, str]
+) -> list[Row]:
     """Compare base with each row of another architecture: a line for each task and part of the claim.
 
     There is none where base is no Transformer.
     """
     transformers = [name for name, architecture in architectures.items() if architecture == "transformer"]
     rows: list[Row] = []
+    tested: list[tuple[str, float]] = []  # the set and p of each row
     others = runs[~runs["experiment"].isin(transformers)]
     for (task, experiment), other in others.groupby(["task", "experiment"], sort=False):
         of_task = runs[runs["task"] == task]
@@ -45,18 +62,26 @@ def verdicts(runs: pd.DataFrame, costs: dict[str, pd.DataFrame], architectures: 
         steps = " and ".join(dict.fromkeys(f"{each['steps'].mean():,.0f}" for each in (base, other)))
         learned = base["bleu"].mean() >= TRANSLATES <= other["bleu"].mean()  # both, or there is nothing to compare
         parts = [(f"steps: {steps}; test", base, other, of_task)]
+        of_length = [long[(long["task"] == task) & (long["experiment"] == name)] for name in ("base", experiment)]
+        if all(map(len, of_length)):
+            tokens = of_length[0]["tokens"].mean()
+            parts.append((f"steps, longest quarter of the sentences ({tokens:.0f} subwords); dev", *of_length, None))
         parts += [_at_equal(cost, pd.concat([base, other]), costs) for cost in COSTS]
         for equal, own, against, pool in parts if len(base) else []:
-            texts, names = [NO_VERDICT, "", ""], ""
+            texts, names, p = (NOT_TESTABLE, ""), "", nan
             if len(own) and len(against):
-                found, names = cells.paired(own, against, pool), " ".join([*own["name"], *against["name"]])
+                found = cells.paired(own, against, pool)
                 value, low, high = (cells.difference_text(each, 1) for each in found[2:5])
                 interval = "" if found.low == found.high else f" ({low} to {high})"  # none of one seed's dev BLEU
-                texts = [verdict("higher", found) if learned else OPEN, value + interval, cells.p_text(found.p)]
+                texts = verdict("higher", found) if learned else INCONCLUSIVE, value + interval
+                names, p = found.runs, found.p
             row = {"Compared": f"{task.upper()}: `base` − `{experiment}`", "At equal": equal}
-            measured = zip(("Verdict", "Difference", "p"), texts, strict=True)
+            measured = zip(("Verdict", "Difference"), texts, strict=True)
             rows.append(row | {heading: cells.ours(text, names) for heading, text in measured})
-    return rows
+            tested.append((equal.rpartition("; ")[2], p))
+    frame = pd.DataFrame(tested, columns=["set", "p"])
+    corrected = zip(rows, frame["p"], frame.groupby("set")["p"].transform(holm), strict=True)
+    return [row | {"p (Holm)": replace(row["Verdict"], text=cells.p_text(p, other))} for row, p, other in corrected]
 
 
 def _at_equal(

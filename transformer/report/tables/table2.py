@@ -28,6 +28,7 @@ def table2(
     stated: str,
     score: list[str],
     metrics: list[str],
+    lengths: list[str],
     label: str,
     data_of_paper: bool,
     expected: list[str],
@@ -36,6 +37,7 @@ def table2(
     """Make the table.
 
     settings: the paper's Table 3. stated: the paper's trainings. metrics: the logs of base and of other architectures.
+    lengths: their analyses by length.
     expected: runs by name. architectures: by experiment.
     """
     runs = read_scores(score)
@@ -47,8 +49,9 @@ def table2(
     tasks = list(runs["task"].unique())
     columns = _columns_of(tasks, compared)
     notes: list[Note] = []
-    if verdicts := claim.verdicts(runs, claim.read_costs(metrics, runs), architectures):
+    if verdicts := claim.verdicts(runs, claim.read_costs(metrics, runs), claim.read_long(lengths), architectures):
         notes += [cells.note("table2", "claim"), Grid(("Compared", "At equal", "Verdict"), verdicts)]
+        notes += cells.fixed("scores.chance")
     if len(runs):
         sustained = ", ".join(f"{flops / 1e12:g} ({name.upper()})" for name, flops in SUSTAINED.items())
         tokens = int(trainings["target_tokens"].max())

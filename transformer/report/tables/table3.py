@@ -3,6 +3,8 @@
 On the dev set by the last checkpoints alone, as §6.2 averages none; and on the test set by averaged weights.
 """
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +17,7 @@ from transformer.report.tables.render import Cell, Column, Table, lay_out
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
 _AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
 TEST = "test_"  # begins the columns of the second measurement
-_LEAST = 0.1  # BLEU, the last digit that the paper prints
+_NO_VERDICTS = ("", significance.NOT_TESTABLE, significance.NO_EFFECT)
 
 
 def table3(
@@ -39,13 +41,13 @@ def table3(
         papers=frame["paper_difference"].drop("base", errors="ignore"),
         values=[values.get(name, "") * (name != "base") for name in frame.index],
     ).reset_index()
-    found = _findings(frame)
+    found = _findings(frame, values)
     notes = list(filter(None, [cells.note("table3", "reading", base=values["base"]), found]))
-    notes += [cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
+    notes += [*cells.fixed("scores.paper"), cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
     notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
-    notes += cells.fixed("table3.here", "scores.chance")
+    notes += cells.fixed("table3.verdicts", "scores.chance")
     notes += cells.fixed("table3.few") if len(runs) - runs["experiment"].nunique() == 1 else []
-    notes += [cells.tests_note(frame["difference"], frame["p"]), *cells.fixed("scores.perplexity")]
+    notes += cells.fixed("scores.perplexity")
     notes += [cells.note("table3", "base"), cells.ladder(base)] if len(base) else []
     notes += cells.provenance(runs)
     labels = {"label": dev_label, "test_label": label}
@@ -64,9 +66,9 @@ _DIFFERENCE = ("difference", "difference_low", "difference_high", "p")
 _MEASUREMENTS = {"": "dev", TEST: "test"}
 _COLUMNS = [
     Column("Experiment", "experiment", key=True),
-    cells.verdict_column("dev", "here", f"{TEST}here", "pair"),
+    cells.verdict_column("dev", "verdict", "pair"),
     _against_base(""),
-    cells.verdict_column("test", f"{TEST}here", "here", f"{TEST}pair"),
+    cells.verdict_column("test", f"{TEST}verdict", f"{TEST}pair"),
     _against_base(TEST),
     Column("− base, paper", lambda row: cells.difference_text(row["papers"], 1)),
     Column("Changed here", "values", text=True),
@@ -80,6 +82,8 @@ _COLUMNS = [
     Column("− paper", cells.from_paper("from_paper", "paper_bleu"), detail=True),
     Column("sacreBLEU, ours", cells.mean("sacrebleu", 1), detail=True),
     Column("BLEU, test", cells.mean("bleu", 1, TEST), detail=True),
+    cells.p_column("dev", "pair"),
+    cells.p_column("test", f"{TEST}pair", TEST),
     Column("Parameters, paper", "paper_parameters", detail=True),
     Column("Parameters, ours", cells.mean("millions", 3), detail=True),
     Column("Seeds", "seeds", format="{:,}", detail=True),
@@ -88,20 +92,29 @@ _COLUMNS = [
 ]
 
 
-def _findings(frame: pd.DataFrame) -> str:
-    """Count and name the paper's differences from base: seen in both measurements, in one, not; slight; weak."""
-    both = frame[["here", f"{TEST}here"]].apply(set, axis=1)
-    both = both[[not said & {"", significance.NO_VERDICT} for said in both]]
-    kinds = {"seen": {significance.SEEN}, "not_seen": {significance.NOT_SEEN}}
-    kinds |= {f"{kind}_once": {*said, significance.OPEN} for kind, said in kinds.items()}
-    named = {kind: list(both.index[[said == alone for said in both]]) for kind, alone in kinds.items()}
-    named["open"] = [name for name in both.index if not any(name in names for names in named.values())]
-    named["slight"] = list(both.index[frame.loc[both.index, "paper_difference"].abs().round(1) == _LEAST])
-    corrected = frame.loc[named["seen"], ["p_holm", f"{TEST}p_holm"]]
-    named["weak"] = list(corrected.index[(corrected >= significance.LEVEL).any(axis=1)])
-    texts = {kind: f"{len(names)} ({', '.join(f'`{n}`' for n in names)})" for kind, names in named.items() if names}
-    told = dict.fromkeys(named, "0") | texts
-    return cells.note("table3", "findings", all=len(both), least=_LEAST, **told) if len(both) else ""
+def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
+    """Count the verdicts on the paper's differences; separately of rows that change P_drop by another amount."""
+
+    def dropouts(texts: Mapping[str, str], name: str) -> list[float]:
+        return list(map(float, re.findall(r"P_drop=([\d.]+)", f"{texts['base']}; {texts.get(name, '')}")))
+
+    both = frame[~frame[["verdict", f"{TEST}verdict"]].isin(_NO_VERDICTS).any(axis=1)]
+    told = [[dropouts(texts, name) for texts in (frame["changed"], values)] for name in both.index]
+    other = [len(printed) > 1 and printed != ours for printed, ours in told]
+    same = both.drop(both.index[other])
+    texts = [cells.note("table3", "findings", all=len(both), same=len(same), counted=_count(same))]
+    texts += [cells.note("table3", "other", counted=_count(both[other]))] if any(other) else []
+    return " ".join([*texts, cells.note("table3", "firm", firm=both["firm"].sum())]) if len(both) else ""
+
+
+def _count(frame: pd.DataFrame) -> str:
+    """Count and name rows by their two verdicts; † marks a bold verdict."""
+    texts = []
+    for (dev, test), rows in frame.groupby(["verdict", f"{TEST}verdict"], sort=False):
+        names = ", ".join(f"`{row.Index}`{'†' * row.firm}" for row in rows.itertuples())
+        where = "on both dev and test" if dev == test else f"on dev, {test} on test"
+        texts.append(f"{dev} {where}: {len(rows)} ({names})")
+    return "; ".join(texts)
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
@@ -130,21 +143,22 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, tested: pd.DataFrame, da
     papers = dict(frame["paper_difference"])
     frame = frame.join(means).join(_tests(runs, papers))
     frame = frame.join(second.join(_tests(tested, papers)).add_prefix(TEST))
-    texts = [prefix + name for prefix in _MEASUREMENTS for name in ("here", "pair")]
+    texts = [prefix + name for prefix in _MEASUREMENTS for name in ("verdict", "pair")]
     frame[texts] = frame[texts].astype(object).fillna("")
+    frame["firm"] = cells.firm(frame)
     frame["from_paper"] = frame["bleu"] - numbers if data_of_paper else float("nan")
     return frame.astype(dict.fromkeys(["parameters", "steps", "seeds", f"{TEST}seeds"], "Int64"))
 
 
 def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
-    """Test each experiment's difference from base, if that was run, and whether it goes the paper's way (`here`)."""
+    """Test each experiment's difference from base, if that was run, and whether it replicates the paper's."""
     base, rows = runs[runs["experiment"] == "base"], {}
     others = runs[runs["experiment"] != "base"] if len(base) else base
     for experiment, same in others.groupby("experiment"):
         each = cells.paired(same, base, runs)
         size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
         expected = ("higher" if papers[experiment] > 0 else "lower") if size > 0 else ""
-        here = significance.verdict(expected, each, min(size, significance.MARGIN))
-        rows[experiment] = (each.value, each.low, each.high, each.p, here, each.runs)
-    frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "here", "pair"])
+        verdict = significance.verdict(expected, each, size) if size else significance.NO_EFFECT
+        rows[experiment] = (each.value, each.low, each.high, each.p, verdict, each.runs)
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "verdict", "pair"])
     return frame.assign(p_holm=significance.holm(frame["p"]))

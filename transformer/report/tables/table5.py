@@ -48,19 +48,22 @@ def table5(
     published = lay_out(printed[printed["published"] != ""], _PUBLISHED_COLUMNS)
     named = {*printed["row"], *printed["against"]}
     others = [name for name in runs["experiment"].unique() if name in ablations and name not in named]  # a user's
-    blank = dict.fromkeys(printed, "") | {"against": "base", "effect": significance.MARGIN}
+    blank = dict.fromkeys(printed, "") | {"against": "base", "effect": nan}
     every = printed.to_dict("records")
     every += [blank | {"claim": f"For comparison: `{name}`.", "row": name} for name in others]
-    compared = [row for claim in every for row in _compare_claim(claim, runs, tested, analysed)]
-    frame, rows = _frame_of(compared), _lines(compared)
+    sets = [(measured, measured[~measured["experiment"].isin(ablations)]) for measured in (runs, tested)]
+    compared = [row for claim in every for row in _compare_claim(claim, sets, analysed)]
+    frame = _frame_of(compared)
+    found = frame[["p", "p_holm", "test_p", "test_p_holm"]].assign(firm=cells.firm(frame)).to_dict("records")
+    rows = _lines([row | values for row, values in zip(compared, found, strict=True)])
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
     unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(expected_analyses, there))
     notes = [*cells.fixed("table5.how", "table5.detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
     notes += cells.gaps(expected, runs)
     notes += [cells.note("table5", "gaps", names=unmeasured)] if unmeasured else []
     notes += [[line.format(**cells.CONSTANTS) for line in cells.WORDS["table5"]["verdicts"]]]
-    notes += [*cells.fixed("table5.chance"), cells.tests_note(frame["value"], frame["p"])]
-    notes += [*cells.fixed("scores.perplexity", "table5.published"), published]
+    notes += cells.fixed("table5.chance", "scores.chance", "scores.paper", "scores.perplexity", "table5.published")
+    notes.append(published)
     for name, analysis in ANALYSES.items():
         if len(files := analysed[name]):
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
@@ -74,27 +77,28 @@ def table5(
 def read_claims(path: str) -> pd.DataFrame:
     """Read table5.csv: `row` is the experiment or the analysis that tests the claim; `effect` is a number."""
     table = cells.read_printed(path)
-    table["effect"] = pd.to_numeric(table["effect"]).fillna(significance.MARGIN)  # one of MARGIN or more is blank
+    table["effect"] = pd.to_numeric(table["effect"])  # NaN where none was published
     return table
 
 
 def _compare_claim(
-    claim: dict[str, Any], runs: pd.DataFrame, tested: pd.DataFrame, analysed: dict[str, pd.DataFrame]
+    claim: dict[str, Any], sets: list[tuple[pd.DataFrame, pd.DataFrame]], analysed: dict[str, pd.DataFrame]
 ) -> list[dict[str, Any]]:
     """Test a claim: add what is `compared`, differences and verdicts, in a row for each comparison.
 
-    A trained row has a second difference, `test`, of averaged weights on the test set.
+    sets: of dev and test set, all runs, and those of Table 3, whose seeds are pooled. A trained row has a second
+    difference, `test`, of averaged weights on the test set.
     """
     row, against = claim["row"], claim["against"]
     if name := ANALYSIS_OF.get(row):
         pairs = ANALYSES[name].compare(row, analysed[name]) if len(analysed[name]) else []
         compared = [(words, _tell(claim, own, other), (None, "")) for words, own, other in pairs]
     else:
-        words = f"`{row}` − `{against}`" if row in set(runs["experiment"]) else ""
+        words = f"`{row}` − `{against}`" if row in set(sets[0][0]["experiment"]) else ""
         told = []
-        for measured in (runs, tested):
+        for measured, pool in sets:
             own, other = (measured[measured["experiment"] == name] for name in (row, against))
-            told.append(_tell(claim, own, other, measured))
+            told.append(_tell(claim, own, other, pool))
         compared = [(words, *told)]
     rows = []
     for words, (difference, said), (test, said_of_test) in compared or [("", (None, "not run"), (None, ""))]:
@@ -122,7 +126,8 @@ def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
         second = {f"test_{name}": getattr(row["test"], name, None) for name in ("value", "low", "high", "p")}
         rows.append(start | values | {"verdict": row["verdict"]} | second | {"test_verdict": row["test_verdict"]})
     frame = pd.DataFrame(rows).astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
-    frame.insert(frame.columns.get_loc("p") + 1, "p_holm", significance.holm(frame["p"]))
+    for p in ("p", "test_p"):
+        frame.insert(frame.columns.get_loc(p) + 1, f"{p}_holm", significance.holm(frame[p]))
     return frame
 
 
@@ -133,7 +138,7 @@ def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
         several = list(same)
         if len(several) > 1:
             blank = dict.fromkeys(("expected", "compared", "verdict", "test_verdict"), "")
-            blank |= dict.fromkeys(("difference", "test"))
+            blank |= dict.fromkeys(("difference", "test")) | {"p": nan, "test_p": nan}
             own = [row | {"claim": f"– {row['compared']}", "section": "", "compared": ""} for row in several]
             several = [several[0] | blank, *own]
         rows += several
@@ -149,7 +154,7 @@ def _difference_column(heading: str, text: str, detail: bool = False, key: str =
             return Cell("")
         decimals, unit = (2, " PPL") if perplexity else (1, "")
         texts = {name: cells.difference_text(getattr(difference, name), decimals) for name in ("value", "low", "high")}
-        texts |= {"score": cells.mean_text(difference.score, nan, decimals), "p": cells.p_text(difference.p)}
+        texts["score"] = cells.mean_text(difference.score, difference.deviation, decimals)
         texts["seeds"] = " / ".join(map(str, dict.fromkeys((difference.seeds, difference.seeds_against))))
         return cells.ours(text.format(**texts, unit=unit), difference.runs)
 
@@ -159,14 +164,16 @@ def _difference_column(heading: str, text: str, detail: bool = False, key: str =
 _WHOLE = "{value}{unit} ({low} to {high})"
 _CLAIM_COLUMNS = [
     Column("Claim", "claim", key=True),
-    cells.verdict_column("dev", "verdict", "test_verdict", "runs"),
+    cells.verdict_column("dev", "verdict", "runs"),
     _difference_column("Dev", _WHOLE),
-    cells.verdict_column("test", "test_verdict", "verdict", "test_runs"),
+    cells.verdict_column("test", "test_verdict", "test_runs"),
     _difference_column("Test", _WHOLE, key="test"),
     Column("Compared: expected", lambda row: ": ".join(filter(None, (row["compared"], row["expected"]))), text=True),
     Column("§", "section", detail=True, text=True),
-    _difference_column("First", "{score}", detail=True),
-    _difference_column("p", "{p}", detail=True),
+    _difference_column("First, dev", "{score}", detail=True),
+    _difference_column("First, test", "{score}", detail=True, key="test"),
+    cells.p_column("dev", "runs"),
+    cells.p_column("test", "test_runs", "test_"),
     _difference_column("Seeds", "{seeds}", detail=True),
 ]
 

@@ -12,7 +12,7 @@ from transformer.config.experiment import save
 from transformer.data.corpus import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores
 from transformer.evaluation.significance import bleu_draws
-from transformer.report.tables.why import why
+from transformer.report.tables.bleu_variants import bleu_variants
 from transformer.storage.files import sha256
 
 TRAINED = ["en-de/base/1", "en-de/dropout-0.0/1", "en-de/smoothing-0.0/1"]
@@ -70,7 +70,8 @@ class Folder:
         options |= {"hyp": self.hyps, "ref": self.ref, "measures": self.measures, "expected": TRAINED}
         searches = {f"search{number}": changes for number, (changes, _) in enumerate(self.otherwise)}
         translations = {f"search{number}": paths for number, (_, paths) in enumerate(self.otherwise)}
-        _, rows, table = make_table(why, "choice", **options | {"last": self.last, "searches": searches} | translations)
+        options |= {"last": self.last, "searches": searches} | translations
+        _, rows, table = make_table(bleu_variants, "choice", **options)
         return rows, table
 
 
@@ -120,7 +121,7 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
     assert math.isnan(row["p"])
-    assert "that table tests them" in said(table)
+    assert "which Table 3 tests" in said(table)
     assert "have not been made: en-de/smoothing-0.0/1." in said(table)
 
 

@@ -1,0 +1,77 @@
+"""Every p of the record's Table 3, computed again from the recorded scores and bootstrap samples, by other formulas.
+
+The t distribution is a sum over a fine grid of its density. Samples of test set and seeds are added by convolution.
+"""
+
+import csv
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+RECORD = Path(__file__).parents[2] / "results/record/multi30k"
+GRID = np.linspace(-400, 400, 800_001)
+
+
+def recorded(file: str) -> dict[str, list[tuple[float, np.ndarray]]]:
+    """Return BLEU and bootstrap samples of each seed, by experiment."""
+    found = defaultdict(list)
+    for path in sorted(RECORD.glob(f"runs/en-de/*/*/{file}")):
+        content = json.loads(path.read_text("utf-8"))
+        scores = content["scores"]
+        found[path.parts[-3]].append((scores[scores["paper"]]["score"], np.array(content["draws"])))
+    return found
+
+
+def tail(size: float, strays: np.ndarray, error: float, freedom: int) -> float:
+    """Return the probability that |stray + error * t| is `size` or more."""
+    log = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
+    density = np.exp(log - (freedom + 1) / 2 * np.log1p(GRID**2 / freedom))
+    below = np.cumsum(density)
+    below /= below[-1]
+    upper, lower = (np.interp((end - strays) / error, GRID, below) for end in (size, -size))
+    return float(np.mean(1 - upper + lower))
+
+
+def p_value(own: list, base: list, pool: list[list]) -> float:
+    seeds = [np.array([score for score, _ in each]) for each in pool]
+    freedom = sum(len(scores) - 1 for scores in seeds)
+    pooled = sum(((scores - scores.mean()) ** 2).sum() for scores in seeds) / freedom
+    luck = 0.0
+    for each in pool:
+        draws = np.array([samples for _, samples in each])
+        centred = draws - draws.mean(axis=1, keepdims=True)
+        luck += ((centred - centred.mean(axis=0)) ** 2).sum(axis=0).mean() / freedom
+    variances, degrees = [], []
+    for each in (own, base):
+        variance = np.var([score for score, _ in each], ddof=1)
+        outlier = variance >= 4 * pooled
+        variances.append(max(variance if outlier else pooled, luck) / len(each))
+        degrees.append(len(each) - 1 if outlier else freedom)
+    if degrees != [freedom, freedom]:  # Satterthwaite
+        freedom = math.floor(sum(variances) ** 2 / sum(v**2 / d for v, d in zip(variances, degrees, strict=True)))
+    strays = np.mean([samples for _, samples in own], axis=0) - np.mean([samples for _, samples in base], axis=0)
+    strays -= strays.mean()
+    share = luck * (1 / len(own) + 1 / len(base)) / strays.var()
+    difference = np.mean([score for score, _ in own]) - np.mean([score for score, _ in base])
+    return tail(abs(difference), strays * math.sqrt(max(0, 1 - share)), math.sqrt(sum(variances)), freedom)
+
+
+@pytest.mark.parametrize(("file", "prefix"), [("dev.last.json", ""), ("test.json", "test_")])
+def test_every_p_of_table_3_and_holms(file, prefix):
+    with (RECORD / "tables/table3.csv").open(encoding="utf-8", newline="") as table:
+        rows = {row["experiment"]: row for row in csv.DictReader(table)}
+    runs = recorded(file)
+    pool = [runs[name] for name in rows]
+    base, found = runs["base"], {}
+    for name in rows.keys() - {"base"}:
+        found[name] = p_value(runs[name], base, pool)
+        assert float(rows[name][f"{prefix}p"]) == pytest.approx(found[name], abs=1e-3), name
+    left, highest = len(found), 0.0
+    for name in sorted(found, key=found.get):
+        highest = max(highest, min(1.0, left * found[name]))
+        assert float(rows[name][f"{prefix}p_holm"]) == pytest.approx(highest, abs=1e-2), name
+        left -= 1
