@@ -2,7 +2,7 @@
 
     python -m benchmarks.measures --downloads resources/downloads
 
-Prints the table of docs/bleu.md, and writes workflow/paper/measures.csv with all digits for the table `why`.
+Prints the table of docs/bleu.md, and writes workflow/paper/measures.csv with all digits for the table `bleu_variants`.
 """
 
 import urllib.request

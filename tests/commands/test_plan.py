@@ -79,7 +79,7 @@ def test_each_run_counts_once(capsys):
     options = ["--gpu", "h200", "--utilisation", "0.5", "--config", "scale=paper"]
     output = printed(capsys, *options)
     rows = dict(re.findall(r"^(\w+) +(\d+) .* GB$", output, re.MULTILINE))
-    assert rows == {"table2": "10", "table3": "22", "table5": "35", "why": "5", "all": "41"}
+    assert rows == {"table2": "10", "table3": "22", "table5": "35", "bleu_variants": "5", "all": "41"}
     assert "\nHours of lstm are too low: steps of a sequence run one after the other.\n" in output
     Path("resources/wsj").mkdir(parents=True)
     output = printed(capsys, *options, "scales={paper: {seeds_of: {base: [1, 2]}}}", "--price", "2")

@@ -95,6 +95,6 @@ class TestResults:
         assert "BLEU, α 0.6" in (results / "tables/table5.md").read_text("utf-8")
 
     def test_what_choices_are_worth(self, results):
-        found = {row["choice"]: row for row in rows(results, "why")}
+        found = {row["choice"]: row for row in rows(results, "bleu_variants")}
         assert not blank(found[f"the {FILTERED} filtered sentences alone"], "bleu", "difference")
         assert not [row for row in found.values() if blank(row, "bleu")]

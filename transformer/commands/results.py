@@ -88,7 +88,7 @@ def _record_run(run: Run, target: Run, with_weights: bool) -> None:
         if old.name not in ours:
             raise InputError(f"{old}: refusing to delete a file that `record` did not write; move it elsewhere")
     kept = [path for path in sorted(run.folder.iterdir()) if path.suffix in _SMALL and path.is_file()]
-    if with_weights or run.folder.parent.name == "base":  # the table `why` splits base's translations again
+    if with_weights or run.folder.parent.name == "base":  # the table `bleu_variants` splits base's translations again
         kept.append(run.vocabulary)
     with replacing_folder(target.folder) as folder:
         for path in kept:

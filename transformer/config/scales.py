@@ -25,7 +25,7 @@ from transformer.storage.reading import Misfit, Place, structured
 
 PARSER = "parser"  # the experiment of every parsing task, which `parsing` in config.yaml describes
 TABLE_2 = ("base", "big")  # the experiments that are its rows, beside all baselines; Table 3's are all
-WHY = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments whose trainings the table `why` compares
+BLEU_VARIANTS = ("base", "dropout-0.0", "smoothing-0.0")  # the experiments that the table `bleu_variants` compares
 # Keys of the preprocessing that a task may have.
 _OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # by these keys of a scale

@@ -15,7 +15,7 @@ import yaml
 from msgspec import structs
 
 from transformer.config.experiment import RECIPES
-from transformer.config.scales import TABLE_2, WHY, RowFault, ScaleSettings
+from transformer.config.scales import BLEU_VARIANTS, TABLE_2, RowFault, ScaleSettings
 from transformer.config.schema import Config, Corpus, Keys, ParsingTask, TranslationTask, Treebank
 from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, find_line, hint, read_yaml, structured
@@ -172,7 +172,7 @@ def check(content: dict) -> Config:
         _require_named(RECIPES, recipe, ("recipes",), "recipes")
         for key in {"recipe", "recipes", "scale"} & changed.keys():
             _refuse(("recipes", recipe), f"expected keys that a recipe may change, found '{key}'")
-    for experiment in (*TABLE_2, *WHY):
+    for experiment in (*TABLE_2, *BLEU_VARIANTS):
         if experiment not in config.experiments:
             _refuse(("experiments",), f"expected '{experiment}', which a table compares, found none")
     for kind, others in (("ablations", config.experiments), ("baselines", config.experiments | config.ablations)):

@@ -21,7 +21,7 @@ from transformer.pipeline.scale import Pipeline
 Paths = list[Path]
 _Options = list[str | int | float | Path]
 # How a run translates, by the suffix of its translations: with the average (Table 2), the last checkpoint (Table 3), or
-# otherwise (the table `why`).
+# otherwise (the table `bleu_variants`).
 DECODINGS = {"": {}, ".last": {}} | SEARCHES
 _Wildcards = Any  # of a job: scale, task, experiment, seed, split ... as attributes
 

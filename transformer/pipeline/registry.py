@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from transformer.config.scales import WHY, RunName, set_keys
+from transformer.config.scales import BLEU_VARIANTS, RunName, set_keys
 from transformer.evaluation.analyses import ANALYSES
 from transformer.layout import RESOURCES, Run
 from transformer.pipeline.scale import Pipeline
@@ -19,7 +19,7 @@ from transformer.storage.files import InputError
 
 Files = dict[str, Path | list[Path]]
 
-# Other searches by the base model, for the table `why`: the suffix of their translations, and what differs.
+# Other searches by the base model, for the table `bleu_variants`: the suffix of their translations, and what differs.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
 # How a parser searches: the suffix of its trees, and the option. Trees are repaired, or search is held to trees.
 PARSER_SEARCHES = {"": "", ".constrained": "--constrained"}
@@ -134,8 +134,8 @@ def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
     return pipeline.of_runs(_analysed_runs(pipeline, analysis), lambda run: run.analysis(analysis))
 
 
-def _why_files(pipeline: Pipeline) -> Files:
-    """Return the files of the table `why`; of a partial page, another search's translations all or none."""
+def _bleu_variants_files(pipeline: Pipeline) -> Files:
+    """Return the files of the table `bleu_variants`; of a partial page, another search's translations all or none."""
     base = pipeline.runs([pipeline.first_task], ["base"])
     scored = pipeline.of_runs(base, lambda run: run.scores("test"))
     task = pipeline.tasks[pipeline.first_task]
@@ -149,7 +149,7 @@ def _why_files(pipeline: Pipeline) -> Files:
         "hyp": beside(lambda run: run.translation("test")),
         "last": beside(lambda run: run.translation("test", ".last")),
         "ref": RESOURCES.corpus(task.test, task.target),
-        "dev_score": TABLES["why"].score_files(pipeline),
+        "dev_score": TABLES["bleu_variants"].score_files(pipeline),
         "measures": pipeline.paper("measures"),
         "vocabulary": beside(lambda run: run.vocabulary),
         "experiment": beside(lambda run: run.experiment),
@@ -157,7 +157,7 @@ def _why_files(pipeline: Pipeline) -> Files:
 
 
 def _name_of_search(suffix: str) -> str:
-    """Return the name of a search's translations among the files of `why`: beam_1, alpha_0."""
+    """Return the name of a search's translations among the files of `bleu_variants`: beam_1, alpha_0."""
     return suffix.removeprefix(".").replace("-", "_")
 
 
@@ -230,13 +230,13 @@ TABLES = {  # in the page's order
             "subwords": {name: task.vocabulary for name, task in pipeline.tasks.items()},
         },
     ),
-    "why": _Entry(
+    "bleu_variants": _Entry(
         "What each choice is worth",
         paper="table2",
-        runs=lambda pipeline: pipeline.runs([pipeline.first_task], WHY),
+        runs=lambda pipeline: pipeline.runs([pipeline.first_task], BLEU_VARIANTS),
         scores="dev.last",
         texts=("dev_label",),
-        own_files=_why_files,
+        own_files=_bleu_variants_files,
         own_params=lambda pipeline: {
             "label": f"{pipeline.name}: {pipeline.tasks[pipeline.first_task].test}",
             "searches": {_name_of_search(suffix): changes for suffix, changes in SEARCHES.items()},
@@ -393,5 +393,5 @@ def obstacles(pipeline: Pipeline) -> dict[str, str]:
 
 
 def scored_tables(pipeline: Pipeline) -> list[str]:
-    """Return the tables of scores whose runs the page describes, in its order; `why` shows runs of Tables 2 and 3."""
-    return [name for name in made(pipeline, TABLES) if TABLES[name].scores and name != "why"]
+    """Return the tables with scores, in the page's order, except `bleu_variants`: its runs are in Tables 2 and 3."""
+    return [name for name in made(pipeline, TABLES) if TABLES[name].scores and name != "bleu_variants"]

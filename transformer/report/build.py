@@ -9,11 +9,12 @@ from typing import Any
 
 from transformer.report.figures import analyses, architecture, attention, bleu, curves
 from transformer.report.figures.style import save_drawing
-from transformer.report.tables import table1, table2, table3, table4, table5, why
+from transformer.report.tables import bleu_variants, table1, table2, table3, table4, table5
 from transformer.report.tables.render import write_table
 
 logger = logging.getLogger(__name__)
-_MAKERS = [table1.table1, table2.table2, table3.table3, table4.table4, table5.table5, table2.training, why.why]
+_MAKERS = [table1.table1, table2.table2, table3.table3, table4.table4, table5.table5, table2.training]
+_MAKERS += [bleu_variants.bleu_variants]
 _DRAWERS = [architecture.figure1, architecture.figure2, attention.figure3, attention.figure4, attention.figure5]
 _DRAWERS += [curves.positions, curves.schedule, curves.curves, curves.cost_curves, curves.timing, curves.recall]
 _DRAWERS += [bleu.differences, bleu.bleu_parameters, bleu.bleu_flops, analyses.head_importance, analyses.bleu_length]

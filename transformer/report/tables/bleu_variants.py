@@ -50,7 +50,7 @@ def _choice_row(
     return values | {"runs": " ".join(runs) if len(scores) else ""}
 
 
-def why(
+def bleu_variants(
     *,
     paper: str,
     score: list[str],
@@ -93,15 +93,15 @@ def why(
     rows += _of_training(dev, list(dict.fromkeys(name.split("/")[1] for name in expected)))
     frame = pd.DataFrame(rows, columns=["kind", "choice", "bleu", "difference", "p", "runs"])
     both = pd.concat([scores for scores in (runs, dev) if len(scores)] or [runs], ignore_index=True)
-    notes = [*cells.gaps(expected, both), *cells.fixed("why.p", "why.not_measured")]
-    notes.append(cells.note("why", "others", kind=others[0]["kind"]))
+    notes = [*cells.gaps(expected, both), *cells.fixed("bleu_variants.p", "bleu_variants.not_measured")]
+    notes.append(cells.note("bleu_variants", "others", kind=others[0]["kind"]))
     if len(both):
         variants, metric = both["variants"].iloc[0], both["paper"].iloc[0]
-        notes.append(cells.note("why", "configured", metric=metric, signature=variants[metric]["signature"]))
+        notes.append(cells.note("bleu_variants", "configured", metric=metric, signature=variants[metric]["signature"]))
         notes += cells.provenance(both)
     printed = {row["model"]: row for row in read_systems(paper)}["Transformer (base)"]["en-de_bleu"]
     told = {"printed": printed, "label": label, "dev_label": dev_label}
-    return cells.captioned("why", lay_out(frame, _CHOICE_COLUMNS), notes, **told), frame
+    return cells.captioned("bleu_variants", lay_out(frame, _CHOICE_COLUMNS), notes, **told), frame
 
 
 _CHOICE_COLUMNS = [

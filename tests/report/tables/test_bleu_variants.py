@@ -12,7 +12,7 @@ from transformer.config.experiment import save
 from transformer.data.corpus import learn
 from transformer.evaluation.bleu import paper_reference, paper_tokens, scores
 from transformer.evaluation.significance import bleu_draws
-from transformer.report.tables.why import why
+from transformer.report.tables.bleu_variants import bleu_variants
 from transformer.storage.files import sha256
 
 TRAINED = ["en-de/base/1", "en-de/dropout-0.0/1", "en-de/smoothing-0.0/1"]
@@ -70,7 +70,8 @@ class Folder:
         options |= {"hyp": self.hyps, "ref": self.ref, "measures": self.measures, "expected": TRAINED}
         searches = {f"search{number}": changes for number, (changes, _) in enumerate(self.otherwise)}
         translations = {f"search{number}": paths for number, (_, paths) in enumerate(self.otherwise)}
-        _, rows, table = make_table(why, "choice", **options | {"last": self.last, "searches": searches} | translations)
+        options |= {"last": self.last, "searches": searches}
+        _, rows, table = make_table(bleu_variants, "choice", **options | translations)
         return rows, table
 
 
