@@ -1,4 +1,4 @@
-"""`python -m transformer COMMAND ...` runs one subcommand; without one, it lists them. See cli.py."""
+"""`python -m transformer COMMAND ...` runs one subcommand. Without a subcommand it lists all of them. See cli.py."""
 
 from transformer.cli import program
 

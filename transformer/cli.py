@@ -1,6 +1,6 @@
-"""The command line: one subcommand for each function that `COMMANDS` names, its options from the function's signature.
+"""The command line: one subcommand for each function in `COMMANDS`. The function's signature defines the options.
 
-Modules are imported only when their subcommand runs: PyTorch alone takes seconds.
+A module is imported only when its subcommand runs, because importing PyTorch takes seconds.
 """
 
 import ast
@@ -18,7 +18,7 @@ from transformer.process import clean_exit
 from transformer.storage.files import InputError, out_of_memory, reason
 from transformer.storage.provenance import identity
 
-_MODULES = {  # the subcommands, each a function of its module
+_MODULES = {  # subcommands by module; each subcommand is a function of the module
     "fetch": ("fetch",),
     "train": ("train",),
     "translate": ("translate",),
@@ -34,32 +34,32 @@ COMMANDS = {name: f"transformer.commands.{module}:{name}" for module, names in _
 
 
 def _collect_rarely() -> None:
-    """Let the garbage collector run less often, which saves each job almost a second of a processor."""
-    # PyTorch makes 170,000 objects that stay. The collector would visit them while they are made and at the end.
+    """Run the garbage collector less often, which saves each job almost a second of processor time."""
+    # PyTorch creates 170,000 permanent objects. By default the collector visits them during the import and at exit.
     gc.set_threshold(20_000)
     atexit.register(gc.freeze)
 
 
 def main(argv: Iterable[str] | None = None) -> None:
-    """Run one subcommand; without one, list them. Exits with 2 on a bad command line, else with 1."""
+    """Run one subcommand, or list all if none is given. Exits with 2 on a bad command line, with 1 on other errors."""
     _collect_rarely()
     words = sys.argv[1:] if argv is None else list(argv)
     if not words or words[0] in ("-h", "--help"):
         print("usage: python -m transformer COMMAND [--help] ...\n       python -m transformer --version\n")
         for name, place in sorted(COMMANDS.items()):
             module, function = place.split(":")
-            tree = ast.parse(find_spec(module).loader.get_source(module))  # the modules are not imported
+            tree = ast.parse(find_spec(module).loader.get_source(module))  # reads the text without an import
             (node,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
             print(f"  {name:12} {ast.get_docstring(node).splitlines()[0]}")
         return
     logging.basicConfig(format="%(message)s")
-    logging.getLogger("transformer").setLevel(logging.INFO)  # libraries have much to say
+    logging.getLogger("transformer").setLevel(logging.INFO)  # other libraries log too much at this level
     with _one_line_errors(words[0]):
         _run(words)
 
 
 def _run(words: list[str]) -> None:
-    import cyclopts  # jobs of Snakemake's scripts do without it
+    import cyclopts  # here, because the jobs of Snakemake's scripts do not need it
 
     app = cyclopts.App(
         name="transformer",
@@ -67,7 +67,7 @@ def _run(words: list[str]) -> None:
         version=identity,
         help_format="plaintext",
         suppress_keyboard_interrupt=False,  # process.clean_exit handles it
-        # A list takes all words up to the next option; no boolean has a --no- form.
+        # A list takes all words up to the next option. Booleans have no --no- form.
         default_parameter=cyclopts.Parameter(consume_multiple=True, negative=""),
     )
     for name, place in COMMANDS.items():
@@ -86,28 +86,28 @@ def program() -> None:
 
 @contextmanager
 def _one_line_errors(name: str) -> Iterator[None]:
-    """End with one line where input is bad, a file cannot be read or written, memory is short or a package missing."""
+    """Exit with one line on bad input, unreadable or unwritable files, lack of memory or a missing package."""
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever read the output has left: no error
+        raise  # a closed pipe is not an error of this program
     except (InputError, OSError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not out_of_memory(error):
             raise
         sys.exit(f"transformer {name}: error: {reason(error)}")
     except ImportError as error:
-        package = error.name or getattr(error.__cause__, "name", None) or ""  # the command line's own error has a cause
+        package = error.name or getattr(error.__cause__, "name", None) or ""  # cyclopts's own error has a cause
         if not (extra := _extra(package)):
             raise
-        expected = f'expected the packages of the extra "{extra}" (pip install "CHECKOUT[{extra}]")'
-        sys.exit(f"transformer {name}: error: {expected}, found no {package}")
+        remedy = f'install the extra "{extra}": pip install "CHECKOUT[{extra}]"'
+        sys.exit(f"transformer {name}: error: the package {package} is missing; {remedy}")
 
 
 def _extra(package: str) -> str:
-    """Return in which part of the installation a package is, "" if in none (pyproject.toml)."""
+    """Return the extra of pyproject.toml that installs a package, or "" if there is none."""
     try:
         parts = requires("transformer") or []
-    except PackageNotFoundError:  # it is not installed at all, and runs from its checkout
+    except PackageNotFoundError:  # this project is not installed and runs from its checkout
         return ""
     pattern = re.compile(rf'{re.escape(package)}==.*extra == "(\w+)"')
     return next((match[1] for line in parts if (match := pattern.match(line))), "")
@@ -117,14 +117,14 @@ def _extra(package: str) -> str:
 def job(name: str, log: str) -> Iterator[None]:
     """Run the body of one of Snakemake's scripts. Messages and errors go to standard error and to the job's log.
 
-    A signal, bad input and a full disk end it as they end a subcommand: with one line.
+    A signal, bad input or a full disk ends the script with one line, like a subcommand.
     """
     _collect_rarely()
     logging.basicConfig(format="%(message)s", force=True)
     logger = logging.getLogger("transformer")
     logger.setLevel(logging.INFO)
-    logging.raiseExceptions = False  # a full disk ends the job by its output, not by its log
-    # Without this, each worker process would run the script again.
+    logging.raiseExceptions = False  # on a full disk, the job fails when it writes its output, not its log
+    # If __file__ stayed, each worker process would rerun the script.
     vars(sys.modules["__main__"]).pop("__file__", None)
     try:
         with clean_exit(f"transformer {name}"), _one_line_errors(name):
@@ -132,7 +132,7 @@ def job(name: str, log: str) -> Iterator[None]:
             logging.getLogger().addHandler(file)
             yield
     except SystemExit as end:
-        if isinstance(end.code, str):  # else the line is printed
+        if isinstance(end.code, str):  # otherwise the line is already printed
             logger.error(end.code)
         sys.exit(1 if isinstance(end.code, str) else end.code)
     except Exception:

@@ -1,11 +1,11 @@
-"""The names of all files under results/ and resources/. No other module spells one.
+"""The names of all files under results/ and resources/. No other module contains such a name.
 
     results/{scale}/data/{task}/                      Data: tokenised text, vocabulary, token arrays
     results/{scale}/runs/{task}/{experiment}/{seed}/  Run: one training, its weights, translations and scores
     results/{scale}/                                  Results: tables, figures, the page
-    resources/downloads, resources/corpora            Resources: what came from elsewhere
+    resources/downloads, resources/corpora            Resources: downloads, and the corpora extracted from them
 
-A folder may hold Snakemake's wildcards, so that rules name their files by the same attributes.
+A folder's path may contain Snakemake's wildcards, so rules use the same attributes for their files.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ SIDES = ("source", "target")
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder, whose files are attributes."""
+    """A folder with its files as attributes."""
 
     folder: Path
 
@@ -27,9 +27,9 @@ class Folder:
 
 
 def named(form: str) -> Any:
-    """Return the attribute of a folder for its file with this name; a name with places is a method that takes them.
+    """Return a folder's attribute for the file with this name. If the name has fields, it is a method with arguments.
 
-    `suffix` names other weights or another search, as in dev.last.hyp, and may be left out.
+    The argument `suffix` names other weights or search settings, such as `.last` in dev.last.hyp. It is optional.
     """
     places = [place for _, place, _, _ in Formatter().parse(form) if place]
 
@@ -43,25 +43,25 @@ def named(form: str) -> Any:
 class Run(Folder):
     """The folder of one training."""
 
-    experiment = named("experiment.yaml")  # all settings that the training depends on
+    experiment = named("experiment.yaml")  # all settings on which the training depends
     decoding = named("decoding.yaml")  # the settings of beam search
-    vocabulary = named("vocabulary.model")  # the subword vocabulary, a copy of the data's
-    record = named("run.json")  # what was trained, by which code, where and how long; a finished run has it
-    metrics = named("metrics.jsonl")  # loss, rate, perplexity and speed over the steps
+    vocabulary = named("vocabulary.model")  # the subword vocabulary, copied from the data's folder
+    record = named("run.json")  # the code, hardware and time of a finished training
+    metrics = named("metrics.jsonl")  # loss, learning rate, perplexity and speed over the steps
     average = named("average.safetensors")  # the averaged weights (§6.1)
     last = named("last.safetensors")  # the weights of the last checkpoint
-    checkpoints = named("checkpoints")  # the folder of those that are averaged
-    tensorboard = named("tensorboard")  # the curves that TensorBoard shows
-    compiled = named("state/compiled")  # the cache of the compiler of a GPU's step
-    exported = named("export.json")  # the checksums of the files of an export
-    state = named("state")  # what an interrupted training goes on from; no rule declares it, so Snakemake keeps it
+    checkpoints = named("checkpoints")  # the folder of the checkpoints to be averaged
+    tensorboard = named("tensorboard")  # the learning curves for TensorBoard
+    compiled = named("state/compiled")  # the cache of the compiler on a GPU
+    exported = named("export.json")  # the checksums of an export's files
+    state = named("state")  # the resume states of a training; no rule declares this folder, so Snakemake keeps it
     checkpoint = named("checkpoints/{step:08}.safetensors")
     resume_state = named("state/{step:08}.safetensors")
     translation = named("{split}{suffix}.hyp")
-    trees = named("{split}{suffix}.trees")  # by a parser
-    parses = named("{split}{suffix}.parses.json")  # which of these trees were repaired
-    scores = named("{split}{suffix}.json")  # of translations or trees
-    analysis = named("{analysis}.json")  # of the trained model (Table 5)
+    trees = named("{split}{suffix}.trees")  # a parser's output
+    parses = named("{split}{suffix}.parses.json")  # the repairs of these trees
+    scores = named("{split}{suffix}.json")  # scores of translations or trees
+    analysis = named("{analysis}.json")  # an analysis of the trained model (Table 5)
 
     @property
     def name(self) -> str:
@@ -69,29 +69,29 @@ class Run(Folder):
         return "/".join(self.folder.parts[-3:])
 
     def work(self, digest: str) -> Path:
-        """Return the folder in which the training with this digest works."""
+        """Return the working folder of the training with this digest."""
         return self.state / digest[:16]
 
     def interrupted(self, job: str | None) -> Path:
-        """Return the file that names the signal that ended a training, of a batch system's job if there is one."""
+        """Return the file with the name of the signal that ended a training. job: the batch system's job, if any."""
         return self.state / ".".join(filter(None, ("interrupted", job)))
 
 
 class Data(Folder):
     """The folder of a task's data."""
 
-    manifest = named("data.json")  # the checksum of all that is learned from; written last
+    manifest = named("data.json")  # the checksum of all training data; written last
     vocabulary = named("vocabulary.model")  # shared by source and target
-    parsed = named("parsed.trees")  # by a parser, of unlabelled text (§6.3, semi-supervised)
-    parsed_scores = named("parsed.json")  # the parser's certainty of each
-    silver = named("silver.trees")  # those that are learned from
-    counts = named("{split}.json")  # the sentences that were kept and left out
+    parsed = named("parsed.trees")  # a parser's trees of unlabelled text (§6.3, semi-supervised)
+    parsed_scores = named("parsed.json")  # the parser's score of each tree
+    silver = named("silver.trees")  # the selected trees, which are training data
+    counts = named("{split}.json")  # the numbers of kept and dropped sentences
     tokens = named("{split}.{side}.tok")  # tokenised text
     ids = named("{split}.{side}.ids")  # one sentence after another
-    offsets = named("{split}.{side}.offsets")  # the places in `ids` at which sentences begin
+    offsets = named("{split}.{side}.offsets")  # the positions in `ids` at which sentences begin
 
     def texts(self, split: str) -> list[Path]:
-        """Return the tokenised sides of a split, and their counts."""
+        """Return the tokenised sides of a split, and the file with the numbers of sentences."""
         return [*(self.tokens(split, side) for side in SIDES), self.counts(split)]
 
     def arrays(self, split: str) -> list[Path]:
@@ -102,12 +102,12 @@ class Data(Folder):
 class Results(Folder):
     """The results of one scale."""
 
-    attention = named("attention.json")  # what Figures 3 to 5 and the page show
-    layers = named("layers.json")  # the measurements behind Table 1
+    attention = named("attention.json")  # the attention weights of Figures 3 to 5 and of the page
+    layers = named("layers.json")  # the measurements for Table 1
     recall = named("recall.json")  # accuracy of recall by distance
     report = named("report.html")  # the page: everything in one file
     table = named("tables/{table}.{ending}")  # csv has all digits; md, tex and html are for readers, json for the page
-    figure = named("figures/{figure}.{ending}")  # pdf, svg or png; json has its caption
+    figure = named("figures/{figure}.{ending}")  # pdf, svg or png; json contains the caption
 
     def run(self, task: str, experiment: str, seed: int | str) -> Run:
         return Run(self.folder / f"runs/{task}/{experiment}/{seed}")
@@ -117,10 +117,10 @@ class Results(Folder):
 
 
 class Resources(Folder):
-    """The files from elsewhere."""
+    """Downloads, and the corpora extracted from them."""
 
     download = named("downloads/{download}")
-    corpus = named("corpora/{corpus}.{language}")  # one language of a corpus as plain text, or with `trees` a treebank
+    corpus = named("corpora/{corpus}.{language}")  # one language of a corpus as plain text; `trees` is a treebank
 
 
 RESOURCES = Resources("resources")

@@ -49,7 +49,7 @@ def test_a_profile_that_fits_and_gpus_that_torch_does_not_see(cluster, project):
     lines = doctor(cluster, project, train=TWO_NODES)
     assert [line for line in lines if line.startswith(("warning", "error")) and "GPUs" not in line] == []
     assert has_line(lines, r"error +probe of gpu: GPUs: 2 expected, PyTorch sees 0: .+\. Fix: .+\.")
-    assert has_line(lines, r"ok +partition gpu for train, train_parser: has what such a job asks for\.")
+    assert has_line(lines, r"ok +partition gpu for train, train_parser: the nodes have the requested resources\.")
     assert has_line(lines, r"ok +probe of gpu: packages: \d+ packages as in requirements.lock\.")
     assert has_line(lines, r"ok +probe of gpu: folder results: ")
     assert list(project.glob(".doctor*")) == []
@@ -67,11 +67,11 @@ def test_what_the_cluster_does_not_have(cluster, project):
     }
     lines = doctor(cluster, project, "--no-probe", **rules)
     expected = [
-        r"error +account wrong: not one of yours: .* Fix: slurm_account in the profile: one of research, root\.",
-        r"error +partition fast for nowhere: there is none .* Fix: slurm_partition in the profile: one of cpu, ",
-        r"error +partition cpu for long: 4320 minutes for a node, the limit is 60\. Fix: at most 60 in the profile",
-        r"error +partition gpu for train: 8 GPUs for a node, the limit is 2\. Fix: at most 2 in the profile",
-        r"error +partition cpu for large: 17000 MB for a node, the limit is 16000\. Fix: at most 16000",
+        r"error +account wrong: this is not .* Fix: set slurm_account in the profile to one of research, root\.",
+        r"error +partition fast for nowhere: no such .* Fix: set slurm_partition in the profile to one of cpu, ",
+        r"error +partition cpu for long: .* 4320 minutes, the limit is 60\. Fix: request up to 60 in the profile",
+        r"error +partition gpu for train: .* 8 GPUs per node, the limit is 2\. Fix: request up to 2 in the profile",
+        r"error +partition cpu for large: .* 17000 MB per node, the limit is 16000\. Fix: request up to 16000",
     ]
     assert [pattern for pattern in expected if not has_line(lines, pattern)] == []
     assert sum(line.startswith(("warning", "error")) for line in lines) == len(expected)
@@ -94,4 +94,4 @@ def test_a_controller_that_is_down(plain_cluster, project):
     finally:
         plain_cluster.start("slurmctld")
         plain_cluster.wait_until_idle()
-    assert re.match(r"error +Slurm: the controller does not answer: .* Fix: wait, or tell who runs the cluster", line)
+    assert re.match(r"error +Slurm: the controller does not answer: .* Fix: wait, or ask the cluster's adm", line)

@@ -86,7 +86,7 @@ def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path
     """One disk has to hold everything; a file with two names takes space once."""
     config = settings.read([], ["scale=paper"])
     cli.main(["plan", "--config", "scale=paper", "--gpu", "h200"])
-    (total,) = re.search(r"^disk, at most +([\d.]+) GB", capsys.readouterr().out, re.MULTILINE).groups()
+    (total,) = re.search(r"^maximum disk space +([\d.]+) GB", capsys.readouterr().out, re.MULTILINE).groups()
     whole = sum(doctor._needed_space(config).values())
     assert whole == pytest.approx(float(total) * 1e9, rel=0.05)
     for name in ("results/paper", "results/demo", "resources/corpora", "resources/downloads"):
@@ -147,7 +147,7 @@ def test_a_profile_is_read(tmp_path: Path):
         "train_parser": one._replace(options=("--constraint=nvlink", "--gpus-per-node=4"), minutes=0, GPUs=4, MB=900),
         "parse": one._replace(options=("--qos=long", "--gpus-per-node=h200:2"), GPUs=2),
     }
-    with pytest.raises(InputError, match=r"profiles/default: expected a profile with executor: slurm"):
+    with pytest.raises(InputError, match=r"profiles/default: expected a profile with `executor: slurm`"):
         cluster.read_profile(ROOT / "profiles/default")
 
 
@@ -164,4 +164,4 @@ def test_jobs_are_compared_with_what_sinfo_prints():
     changes = {"minutes": 3631, "GPUs": 9, "CPUs": 65, "MB": 16001, "partition": "fast"}
     faults = [cluster._check_job(job._replace(**{key: value}), ["train"], partitions) for key, value in changes.items()]
     assert levels([cluster._check_job(job, ["train"], partitions), *faults]) == ["ok", *["error"] * 5]
-    assert faults[1].message == "9 GPUs for a node, the limit is 8"
+    assert faults[1].message == "the profile requests 9 GPUs per node, the limit is 8"

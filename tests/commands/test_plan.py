@@ -111,7 +111,7 @@ def test_a_machine_is_as_fast_as_it_was_measured(project):
     folder = project / "benchmarks/results"
     folder.mkdir(parents=True)
     write_benchmark(folder, "paper-base", "NVIDIA GH200 480GB", 0.9)  # another machine
-    assert "Nothing was measured on this GPU" in plan._gpu_speed("h200", None).source
+    assert "To measure this GPU, run" in plan._gpu_speed("h200", None).source
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.1, "2026-12-01")  # older than the next
     write_benchmark(folder, "paper-base", "NVIDIA H200", 0.4)
     write_benchmark(folder, "paper-big", "NVIDIA H200", 0.6)
@@ -133,7 +133,7 @@ def test_a_step_of_this_machine_is_timed(monkeypatch):
     monkeypatch.setitem(benchmark.MOST_FLOPS, "cpu", 0.5e9)
     speed = plan._own_speed(one, two)
     assert (speed.flops_per_second, speed.layer_seconds) == pytest.approx((1e10, 0))
-    assert speed.source.endswith("a step of base takes 0.05 s, for the 0.5 of its batch that was timed.")
+    assert speed.source.endswith("a step of base takes 0.05 s with 0.5 of its batch.")
 
 
 def test_a_run_of_each_architecture_is_timed(monkeypatch):

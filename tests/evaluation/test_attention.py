@@ -120,6 +120,6 @@ def test_a_sentence_of_ones_own_is_drawn_beside_its_data(run, tmp_path):
         np.testing.assert_allclose(axes.images[0].get_array(), pair[kind][0][1])
         assert len(axes.get_yticklabels()) == len(pair["source" if kind == "encoder" else "target"])
     assert error(*words, "--layer", 3) == "layer: expected 1 to 2, found 3"
-    assert error(*words, "--text", "x") == "expected a sentence or --text, and not both"
-    assert error(*words, "--count", 2) == "--count: goes with --text alone"
-    assert error(*command(run, "x", "--head", 2)) == "--head: goes with a sentence, not with --text"
+    assert error(*words, "--text", "x") == "give either a sentence or --text, not both"
+    assert error(*words, "--count", 2) == "--count: expected only with --text"
+    assert error(*command(run, "x", "--head", 2)) == "--head: expected only with a sentence, not with --text"

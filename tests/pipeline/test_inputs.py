@@ -118,7 +118,9 @@ def test_what_will_be_translated_is_measured_before_training():
 def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
     paper = Pipeline(settings.read([], ["scale=paper"]))
     assert "table4" not in made(paper, TABLES)
-    assert obstacles(paper)[TABLES["table4"].title] == "this scale has no treebank, or it is not on this machine"
+    assert (
+        obstacles(paper)[TABLES["table4"].title] == "this scale has no treebank, or the treebank is not on this machine"
+    )
     demo = Pipeline(settings.read([], []))
     assert (made(demo, TABLES), made(demo, FIGURES)) == (list(TABLES), list(FIGURES))
 
@@ -158,7 +160,7 @@ def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
     german = ["base/1", "base/2", "base/3", "big/1", "lstm/1", "conv/1"]
     french = ["base/1", "big/1", "lstm/1", "conv/1"]
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
-    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model that it shows is not trained"
+    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model is not trained"
     assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model of another architecture is trained"
 
 
@@ -171,29 +173,29 @@ def test_the_architecture_of_a_row_of_table_2_is_not_its_name():
     assert {path.parts[-4] for path in logs} == {"en-de"}
 
 
-def test_what_only_a_transformer_has_is_left_out_where_base_is_none():
+def test_figures_of_a_transformer_are_left_out_for_other_architectures():
     demo = "base: {architecture: lstm, N: 4, steps: 300, checkpoint_every: 20}, rows: [base, conv], parsing: null"
     less = Pipeline(settings.read([], [f"scales={{demo: {{{demo}}}}}"]))
     shown = {"figure1", "figure2", "figure3", "figure4", "figure5", "positions", "head_importance"}
     assert set(FIGURES) - set(made(less, FIGURES)) == shown
-    assert obstacles(less)["Attention viewer"] == "it shows a Transformer, and the base model is 'lstm'"
+    assert obstacles(less)["Attention viewer"] == "it shows a Transformer, but the base model is 'lstm'"
     assert TABLES["table5"].files(less)["heads"] == []
 
 
 @pytest.mark.parametrize(
-    ("base", "figure", "why"),
+    ("base", "figure", "reason"),
     [
-        ({"positions": "none"}, "positions", "the base model has none"),
-        ({"attention": "additive"}, "figure2", "it shows dot products, and attention in the base model is additive"),
+        ({"positions": "none"}, "positions", "the base model has no positional encoding"),
+        ({"attention": "additive"}, "figure2", "it shows dot products, but the base model has additive attention"),
     ],
 )
-def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why):
+def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, reason):
     less = Pipeline(settings.read([], [f"base={json.dumps(base)}"]))
     assert set(FIGURES) - set(made(less, FIGURES)) == {figure}
-    assert obstacles(less)[FIGURES[figure].title] == why
+    assert obstacles(less)[FIGURES[figure].title] == reason
 
 
-def test_a_row_says_what_it_has_at_its_scale():
+def test_a_row_lists_its_settings_at_its_scale():
     config = settings.read([], ["scale=multi30k", "experiments={mine: {h: 2}}"])
     values = Pipeline(config).values(["N-2", "dropout-0.2", "mine"])
     assert values.pop("base").startswith("N=3, d_model=128, d_ff=512, h=8,")

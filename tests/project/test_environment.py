@@ -143,6 +143,6 @@ def test_examples_of_the_interface_need_the_smallest_installation(tmp_path):
 ])  # fmt: skip
 def test_a_missing_extra_is_named(command, extra, package):
     result = run_without_extras(*command)
-    expected = f'expected the packages of the extra "{extra}" (pip install "CHECKOUT[{extra}]"), found no {package}'
+    expected = f'the package {package} is missing; install the extra "{extra}": pip install "CHECKOUT[{extra}]"'
     assert result.stderr.splitlines()[-1] == f"transformer {command[0]}: error: {expected}"
     assert result.returncode == 1

@@ -264,7 +264,7 @@ def test_limits_are_told_in_words(browser, address):
     wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, as the tokeniser cuts them, found 81")
     browser.execute_script("document.getElementById('text').value = 'a'.repeat(arguments[0])", _BODY)
     element(browser, "#text").send_keys("b")
-    wait_for(browser, "#problem", f"This is too long: {_BODY + 12} bytes, at most {_BODY} are read.")
+    wait_for(browser, "#problem", f"This text is too long: {_BODY + 12} bytes, the maximum is {_BODY}.")
     write(browser, "ab")
     wait_for(browser, "#translation", question(address, "ab")["translations"][0]["text"])
     assert element(browser, "#problem").text == ""
@@ -292,7 +292,7 @@ def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(brows
         assert asked == ["first", "second"]
         assert browser.execute_script("return seen") == ["second"]
     write(browser, "third")
-    wait_for(browser, "#problem", "The server does not answer. If it was ended, start it again and type on.")
+    wait_for(browser, "#problem", "The server does not answer. If it has stopped, restart it and continue typing.")
     assert element(browser, "#translation").text == ""
 
 

@@ -69,10 +69,10 @@ def test_a_number_is_explained(project, capsys, words, cells):
     assert numbers.startswith("Transformer (base) ours, EN-DE measure ")
     assert card.startswith(f"en-de/base/1\n  Commit            {about_run()['commit']}\n")
     assert "\n  test.json: 2 checkpoints from step 5,800; beam 4, alpha 0.6\n    tokenized *      27.25  nrefs" in card
-    assert gone == "en-de/base/2: no file kept/demo/runs/en-de/base/2/run.json\n"
+    assert gone == "en-de/base/2: the file kept/demo/runs/en-de/base/2/run.json is missing\n"
 
 
 def test_what_is_not_there(project):
-    expected = "kept/demo/tables/table2.json: expected a number of ours in a row big, a column en-de, found none"
+    expected = "kept/demo/tables/table2.json: expected a number measured by us in row big, column en-de, found none"
     problem = error("explain", "table2", "big", "en-de", "--configfile", "kept.yaml")
-    assert problem.startswith(f"{expected}; such numbers stand in EN-DE measure 0; EN-DE measure 1; ")
+    assert problem.startswith(f"{expected}; columns with such numbers: EN-DE measure 0; EN-DE measure 1; ")

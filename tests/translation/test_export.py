@@ -65,14 +65,14 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     mine = write_text(tmp_path / "mine/thesis.txt", ["years of work"])
     for to in (mine, mine.parent):
         message = error("export", "--run", run, "--to", to)
-        assert message == f"{to}: expected nothing or an older export, found something without export.json"
+        assert message == f"{to}: expected a new folder or an older export, found files without export.json"
     (mine.parent / MANIFEST).write_text("{}")
     assert error("export", "--run", run, "--to", mine.parent) == f"{mine.parent}/{MANIFEST}: missing key 'sha256'"
     assert mine.read_text() == "years of work\n"
     do("export", "--run", run, "--to", folder)
     for name, make in (("NOTES.md", Path.touch), (".git", Path.mkdir), ("link", lambda path: path.symlink_to(mine))):
         make(folder / name)
-        lost = f"{folder}/{name}: expected a file with its SHA-256 in export.json, found another; it would be lost"
+        lost = f"{folder}/{name}: refusing to delete a file without its SHA-256 in export.json; move it elsewhere"
         assert error("export", "--run", run, "--to", folder) == lost
         (folder / name).rmdir() if name == ".git" else (folder / name).unlink()
     card = (folder / "run.json").read_text()
@@ -149,4 +149,4 @@ def test_a_card_has_the_scores_of_these_weights_alone(run, tmp_path):
         assert {result.metric_type for result in found.values()} == ({"bleu", "chrf", "ter"} if with_scores else set())
         text = (tmp_path / weights / "README.md").read_text(encoding="utf-8")
         assert (f"| sacrebleu | {expected['sacrebleu']['score']:.1f} |" in text) == with_scores
-        assert ("There are none of these weights." in text) != with_scores
+        assert ("These weights have no scores." in text) != with_scores

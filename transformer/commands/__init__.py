@@ -1,1 +1,1 @@
-"""The commands: what people, torchrun and the rules call, each a function whose signature is its command line."""
+"""The commands for users, torchrun and the rules. The signature of each function defines its command line."""

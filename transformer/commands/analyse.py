@@ -1,4 +1,4 @@
-"""The commands `analyse` and `attend`: what Table 5 and Figures 3 to 5 measure on trained models."""
+"""The commands `analyse` and `attend`: the analyses of trained models for Table 5 and Figures 3 to 5."""
 
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
@@ -13,11 +13,11 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import structured
 from transformer.storage.records import parse_json, write_json
 
-_MOST_TOKENS = 80  # tokens that a picture of attention can show
+_MOST_TOKENS = 80  # maximum number of tokens in a picture of attention
 
 
 def _options() -> type:
-    """Return a dataclass with the settings of all analyses, for the options of `analyse`: None where not given."""
+    """Return a dataclass with the settings of all analyses as the options of `analyse`. Defaults are None."""
     users = {}
     for name, analysis in ANALYSES.items():
         for field in msgspec.structs.fields(analysis.Settings):
@@ -45,7 +45,7 @@ def analyse(
     threads: PositiveInt | None = None,
     settings: Annotated[_Settings, Parameter(name="*")] = _NO_SETTINGS,
 ) -> None:
-    r"""Analyse a trained run, for the claims of Table 5 that need no other training.
+    r"""Analyse a trained run for the claims in Table 5 that need no further training.
 
         python -m transformer analyse smoothing --run results/demo/runs/en-de/base/1 --beams 1 4 20 \
             --source resources/corpora/grammar-dev.en --target resources/corpora/grammar-dev.de --sentences 200 \
@@ -54,16 +54,16 @@ def analyse(
     Args:
         name: the analysis
         run: folder of a trained run
-        source: the dev set, raw text
-        target: its references, line by line
-        output: the JSON to write
-        data: lengths, averaging with batch normalisation: folder of the encoded training text
-        threads: processor threads; all if not given
+        source: raw text of the dev set
+        target: references of the dev set, line by line
+        output: JSON file to write
+        data: folder of the encoded training text (only for lengths, and for averaging with batch normalisation)
+        threads: processor threads; default: all
     """
     analysis = ANALYSES[name]
     given = {option: value for option, value in asdict(settings).items() if value is not None}
     chosen = structured(given, analysis.Settings, name)
-    from transformer.device import use_threads  # here, as torch takes seconds
+    from transformer.device import use_threads  # here, because importing torch takes seconds
     from transformer.evaluation.evaluated_run import open_run
 
     use_threads(threads)
@@ -88,38 +88,39 @@ def attend(
     figures: str | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
-    r"""Write the attention weights of all heads of a trained run in a sentence, as pictures and JSON, or in a text's.
+    r"""Write the attention weights of all heads in a sentence as pictures and JSON, or in several sentences as JSON.
 
         python -m transformer attend "A king sees a dog." --run results/demo/runs/en-de/base/1
 
-    draws attention.svg, .png and .pdf: the encoder, the decoder, and between the two, where a translation's words stand
-    beside those of the sentence that they come from. The data are in attention.json.
+    This draws attention.svg, .png and .pdf with the attention of the encoder, of the decoder, and from the decoder to
+    the encoder. The last picture aligns the words of the translation with the words of the sentence. attention.json
+    contains the weights.
 
         python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \
             --count 6 --longest 24 --output attention.json
 
     Args:
-        sentence: your own
-        run: folder of a trained run, or an export
-        target: its translation; the model's own if not given
-        layer: which one is drawn, from 1; five sixths of the way up if not given
-        head: which one is drawn, from 1; the mean of all if not given
-        text: without a sentence: sentences, one a line, and no picture
-        count: how many of them are chosen; the first alone if not given
-        longest: tokens that one of them has at most; as many as a picture can show if not given
-        output: the JSON to write; pictures have its name
-        weights: the average if not given
-        figures: JSON: by name of figure its text, and the words from and to
-        threads: processor threads; all if not given
+        sentence: sentence to translate
+        run: folder of a trained run or of an export
+        target: translation of the sentence; default: the model's translation
+        layer: number of the layer to draw, from 1; default: five sixths of the way up
+        head: number of the head to draw, from 1; default: the mean of all heads
+        text: instead of a sentence: file with one sentence a line; no picture is drawn
+        count: number of sentences chosen from --text; default: the first sentence only
+        longest: maximum number of tokens in a chosen sentence; default: the maximum in a picture
+        output: JSON file to write; the pictures have the same name with other endings
+        weights: file of weights; default: RUN/average.safetensors
+        figures: JSON: for each figure its text, and the words `from` and `to`
+        threads: processor threads; default: all
     """
     given = locals()
     if (sentence is None) == (text is None):
-        raise InputError("expected a sentence or --text, and not both")
+        raise InputError("give either a sentence or --text, not both")
     for name in ("target", "layer", "head") if text else ("count", "longest", "figures"):
         if given[name] is not None:
-            raise InputError(f"--{name}: goes with {'a sentence, not with --text' if text else '--text alone'}")
+            raise InputError(f"--{name}: expected only with {'a sentence, not with --text' if text else '--text'}")
     shown = parse_json(figures or "{}", dict[str, dict], "--figures")
-    from transformer.device import use_threads  # here, as torch takes seconds
+    from transformer.device import use_threads  # here, because importing torch takes seconds
     from transformer.evaluation.attention import weights_in, weights_in_text
     from transformer.translation.translator import open_translator
 

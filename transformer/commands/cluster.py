@@ -1,4 +1,4 @@
-"""What `doctor` checks on a Slurm cluster, and the findings of all its checks."""
+"""The checks of `doctor` on a Slurm cluster, and the findings of all its checks."""
 
 import getpass
 import os
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 from transformer.storage.files import InputError
 from transformer.storage.reading import read_yaml
 
-LEVELS = ("ok", "warning", "error")  # a run may be slow or fail after a warning; after an error it fails
-_RUNTIME_SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # of Snakemake's units of runtime
+LEVELS = ("ok", "warning", "error")  # after a warning a run may be slow or fail; after an error it fails
+_RUNTIME_SECONDS = {"": 60, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # by Snakemake's unit of runtime
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One of LEVELS, the subject of the check, its state, and how to fix it."""
+    """A level from LEVELS, the checked thing (`subject`), its state (`message`) and a fix."""
 
     level: str
     subject: str
@@ -38,11 +38,11 @@ ok, error = partial(Finding, "ok"), partial(Finding, "error")
 
 
 class _Job(NamedTuple):
-    """The request of a rule's job; numbers are for each node, and 0 if they are not known."""
+    """The resources that a rule's job requests. Numbers are per node; 0 means unknown."""
 
-    partition: str  # "" is the default one
+    partition: str  # "" is the default partition
     account: str
-    options: tuple[str, ...]  # further options of srun, which choose nodes
+    options: tuple[str, ...]  # further options of srun that select nodes
     minutes: int
     GPUs: int
     CPUs: int
@@ -50,18 +50,18 @@ class _Job(NamedTuple):
 
 
 def read_profile(folder: Path) -> dict[str, _Job]:
-    """Read the jobs of the rules that a profile names, and of the others as "default"."""
-    path = folder / "profile.yaml"  # which Snakemake prefers
+    """Read the jobs of the rules in a profile; the key "default" is the job of all other rules."""
+    path = folder / "profile.yaml"  # Snakemake prefers this name
     profile = read_yaml(path if path.exists() else folder / "config.yaml")
     if profile.get("executor") != "slurm":
-        raise InputError(f"{folder}: expected a profile with executor: slurm")
+        raise InputError(f"{folder}: expected a profile with `executor: slurm`, found {profile.get('executor')}")
     default, own, threads = (profile.get(key, {}) for key in ("default-resources", "set-resources", "set-threads"))
     rules = ["default", *dict.fromkeys([*own, *threads])]
     return {rule: _read_job({"cpus_per_task": threads.get(rule)} | default | own.get(rule, {})) for rule in rules}
 
 
 def _read_job(resources: dict[str, Any]) -> _Job:
-    """Return the job with a rule's resources; expressions among them count as not known."""
+    """Return the job with a rule's resources. Resources that are expressions count as unknown."""
     nodes, gpu, cpus, memory = (
         int(resources[key]) if str(resources.get(key)).isdecimal() else 0
         for key in ("nodes", "gpu", "cpus_per_task", "mem_mb")
@@ -79,32 +79,32 @@ def _read_job(resources: dict[str, Any]) -> _Job:
 
 
 def _count_gpus(gres: str) -> int:
-    """Count the GPUs of generic resources, such as gpu:h200:8(S:0-1) or gpu:2."""
+    """Count the GPUs in generic resources such as gpu:h200:8(S:0-1) or gpu:2."""
     return sum(int(count or 1) for count in re.findall(r"gpu(?::[^:,(]*[a-zA-Z_][^:,(]*)?(?::(\d+))?", gres))
 
 
 def _read_minutes(limit: str) -> float:
-    """Return the minutes of a limit as sinfo prints it: infinite, or [days-][hours:]minutes:seconds."""
+    """Convert a time limit in sinfo's format to minutes: infinite, or [days-][hours:]minutes:seconds."""
     numbers = [float(number) for number in re.split("[-:]", limit.replace("infinite", "inf:0"))]
     return sum(number * unit for number, unit in zip(reversed(numbers), (1 / 60, 1, 60, 24 * 60), strict=False))
 
 
 def check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) -> Iterator[Finding]:
-    """Check for what keeps jobs waiting for ever. Run a probe as well if `results` is given."""
+    """Check for faults that leave jobs in the queue for ever. Run a probe, too, if `results` is given."""
     if absent := [name for name in ("sinfo", "srun", "sacctmgr") if not shutil.which(name)]:
-        yield error("Slurm", f"no {', '.join(absent)} on PATH", "run on a login node; module load slurm")
+        yield error("Slurm", f"no {', '.join(absent)} on PATH", "run doctor on a login node, or `module load slurm`")
         return
     answer = _ask("sinfo", "--all", "--Node", "--noheader", "--format=%P|%l|%c|%m|%G")
     if answer.returncode:
-        fix = "wait, or tell who runs the cluster; SLURM_CONF if there are several clusters"
+        fix = "wait, or ask the cluster's administrators; set SLURM_CONF if there are several clusters"
         yield error("Slurm", f"the controller does not answer: {_complaint(answer)}", fix)
         return
     yield ok("Slurm", "the controller answers")
     own = _ask("sacctmgr", "-nPs", "list", "user", getpass.getuser(), "format=account").stdout.split()
     for account in sorted({job.account for job in jobs.values() if job.account}):
         if own and account.lower() not in own:
-            fix = f"slurm_account in the profile: one of {', '.join(sorted(set(own)))}"
-            yield error(f"account {account}", "not one of yours: Snakemake hangs without a word", fix)
+            fix = f"set slurm_account in the profile to one of {', '.join(sorted(set(own)))}"
+            yield error(f"account {account}", "this is not one of your accounts; Snakemake would hang silently", fix)
     partitions = _read_partitions(answer.stdout)
     rules = {job: [rule for rule in jobs if jobs[rule] == job] for job in jobs.values()}
     findings = {job: _check_job(job, rules[job], partitions) for job in rules}
@@ -115,19 +115,19 @@ def check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) ->
 
 
 def _ask(*command: str) -> subprocess.CompletedProcess:
-    """Run a command of Slurm, outside of any job that doctor itself runs in."""
+    """Run a Slurm command, outside the job in which doctor itself may run."""
     env = {key: value for key, value in os.environ.items() if key == "SLURM_CONF" or not key.startswith("SLURM_")}
     return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=env)
 
 
 def _complaint(result: subprocess.CompletedProcess) -> str:
-    """Return the last line of a command's messages that says more than an exit code."""
+    """Return the last informative line of a command's messages, or its exit code."""
     lines = [line for line in result.stderr.splitlines() if line.strip() and "Exited with" not in line]
     return [f"exit code {result.returncode}", *lines][-1].strip()
 
 
 def _read_partitions(nodes: str) -> dict[str, dict[str, float]]:
-    """Return each partition's limits: minutes, and the most of one of its nodes; "" is the default partition."""
+    """Return each partition's limits: minutes, and the maximum of each resource on a node. "" is the default one."""
     partitions = {}
     for line in nodes.splitlines():
         name, limit, cpus, memory, gres = line.split("|")
@@ -143,13 +143,14 @@ def _check_job(job: _Job, rules: list[str], partitions: dict[str, dict[str, floa
     subject = f"partition {job.partition or '(default)'} for {', '.join(rules)}"
     if job.partition not in partitions:
         names = ", ".join(sorted(partitions.keys() - {""}))
-        return error(subject, "there is none of that name", f"slurm_partition in the profile: one of {names}")
+        return error(subject, "no such partition", f"set slurm_partition in the profile to one of {names}")
     for unit, limit in partitions[job.partition].items():
         if (count := getattr(job, unit)) > limit:
-            more = "; a longer training goes on in the same job" if unit == "minutes" else ", or another partition"
-            fix = f"at most {limit:g} in the profile{more}"
-            return error(subject, f"{count} {unit} for a node, the limit is {limit:g}", fix)
-    return ok(subject, "has what such a job asks for")
+            more = "; a longer training is requeued" if unit == "minutes" else ", or choose another partition"
+            fix = f"request up to {limit:g} in the profile{more}"
+            per_node = "" if unit == "minutes" else " per node"
+            return error(subject, f"the profile requests {count} {unit}{per_node}, the limit is {limit:g}", fix)
+    return ok(subject, "the nodes have the requested resources")
 
 
 def _probe(job: _Job, patience: int, results: Path) -> Iterator[Finding]:
@@ -162,5 +163,5 @@ def _probe(job: _Job, patience: int, results: Path) -> Iterator[Finding]:
     for level, text in re.findall(rf"^({'|'.join(LEVELS)}) +(.+)\.$", result.stdout, re.MULTILINE):
         yield Finding(level, where, text)
     if result.returncode:
-        fix = "what the message asks for; sinfo shows free nodes; --patience SECONDS, or --no-probe"
+        fix = "follow the message; sinfo lists free nodes; wait longer with --patience SECONDS, or skip with --no-probe"
         yield error(where, f"did not run: {_complaint(result)}", fix)

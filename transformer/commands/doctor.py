@@ -1,4 +1,4 @@
-"""The command `doctor`: what would break a long run on this machine, or on a Slurm cluster."""
+"""The command `doctor`: checks for faults that would break a long run on this machine or on a Slurm cluster."""
 
 import shutil
 import sys
@@ -26,7 +26,7 @@ from transformer.pipeline.scale import Pipeline
 from transformer.process import take_lock
 from transformer.storage.files import InputError, origin, write
 
-_ANSWER_SECONDS = 10.0  # for a server
+_ANSWER_SECONDS = 10.0  # time limit for a server's answer
 
 
 def doctor(
@@ -37,19 +37,19 @@ def doctor(
     no_probe: bool = False,
     patience: PositiveInt = 120,
 ) -> None:
-    """Check a machine, and a Slurm cluster, for what breaks long runs.
+    """Check a machine, and optionally a Slurm cluster, for faults that break long runs.
 
-    Each line is a finding: ok, a warning or an error, with its fix. With a profile it also checks that each
-    partition's nodes have what the profile asks for, and runs a short job. Exits with 1 if there is an error.
+    Each line is a finding: ok, a warning or an error, with a fix. With a profile, doctor also compares the profile's
+    requests with the nodes of each partition, and runs a short job. Exits with 1 if there is an error.
 
     python -m transformer doctor --config scale=paper --profile profiles/slurm
 
     Args:
-        profile: The folder of a Snakemake profile for Slurm, such as profiles/slurm.
-        config: KEY=VALUE, as Snakemake's.
-        configfile: YAML files, as Snakemake's.
-        no_probe: Run no job on the cluster.
-        patience: Seconds that this job may wait for a node.
+        profile: folder of a Snakemake profile for Slurm, such as profiles/slurm
+        config: KEY=VALUE, like Snakemake's option
+        configfile: YAML files, like Snakemake's option
+        no_probe: run no job on the cluster
+        patience: seconds that the job may wait for a node
     """
     read, counts = settings.read(configfile or [], config or []), Counter()
     results = None if no_probe else Path(read.results)
@@ -77,11 +77,11 @@ def _check_packages(lock: Path = Path("requirements.lock")) -> Finding:
     if not others:
         return ok("packages", f"{len(pinned)} packages as in {lock.name}")
     message = f"{len(others)} of {len(pinned)} differ from {lock.name}, such as {'; '.join(others[:5])}"
-    return Finding(level, "packages", message, "python -m pip install -r requirements.lock, as `make` does")
+    return Finding(level, "packages", message, "python -m pip install -r requirements.lock, or `make env`")
 
 
 def _check_gpus(asked: int | None = None) -> Iterator[Finding]:
-    """Check that PyTorch sees any GPU of this machine, or those that a job asked for, and that each computes."""
+    """Check that PyTorch sees this machine's GPUs, or the requested number (`asked`), and that each GPU computes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -90,7 +90,7 @@ def _check_gpus(asked: int | None = None) -> Iterator[Finding]:
         reason, fix = reason_unusable([str(message.message) for message in caught])
         yield error("GPUs", f"{expected} expected, PyTorch sees {seen}: {reason}", fix)
     elif not seen:
-        yield ok("GPUs", "none; trainings run on the processor")
+        yield ok("GPUs", "none; trainings will run on the processor")
     yield from map(_check_gpu, range(seen))
 
 
@@ -105,15 +105,15 @@ def _check_gpu(number: int) -> Finding:
     about = f"{torch.cuda.get_device_name(device)}, {_gib(free)} of {_gib(total)} free"
     try:
         torch.compile(torch.square)(x)
-    except Exception as failure:  # Dynamo, Inductor, Triton and the C compiler raise their own kinds
+    except Exception as failure:  # Dynamo, Inductor, Triton and the C compiler raise exceptions of their own
         fix = "install a C compiler and Python's headers (Debian: gcc python3-dev; conda: c-compiler)"
-        message = f"{about}: cannot compile, trainings are slower: {origin(failure)}"
+        message = f"{about}: cannot compile, so trainings are slower: {origin(failure)}"
         return Finding("warning", subject, message, fix)
     return ok(subject, f"{about}, computes and compiles")
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder if it exists, else the nearest parent that does."""
+    """Return the folder if it exists, otherwise its nearest existing parent."""
     return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
 
 
@@ -126,10 +126,10 @@ def _check_folder(folder: Path, needed: int = 0) -> Finding:
             take_lock(file)
             write(file.name, "new")
     except (OSError, InputError) as failure:
-        fix = f"make it writable, or make {folder} a link to a folder that is"
+        fix = f"make {folder} writable, or make it a link to a writable folder"
         return error(subject, f"cannot be written: {failure}", fix)
     if (free := shutil.disk_usage(_existing(folder)).free) < needed:
-        fix = f"free space, or make {folder} a link to a larger disk; `python -m transformer plan` lists the needs"
+        fix = f"free space, or make {folder} a link to a larger disk; `python -m transformer plan` lists the sizes"
         return error(subject, f"{_gib(free)} free, {_gib(needed)} needed", fix)
     return ok(subject, f"{_gib(free)} free; files can be written, replaced and locked")
 
@@ -139,14 +139,14 @@ def _gib(count: int) -> str:
 
 
 def _needed_space(config: Config) -> dict[Path, int]:
-    """Return the bytes that the scale still needs in results/ and resources/; all in results/ if they share a disk."""
+    """Return the bytes that the scale still needs in results/ and resources/. One disk: results/ gets the sum."""
     pipeline, folder = Pipeline(config), Path(config.results)
     runs = planned_runs(pipeline)
     tasks = {run.task for run in runs}
     texts = text_bytes(pipeline, tasks, RESOURCES.corpus("any", "en").parent)
     archives = sum(entry.size or 0 for entry in _missing_downloads(config).values())
     here = [path.stat(follow_symlinks=False) for path in pipeline.files.folder.rglob("*") if path.is_file()]
-    used = sum({file.st_ino: file.st_size for file in here}.values())  # a file with two names counts once
+    used = sum({file.st_ino: file.st_size for file in here}.values())  # hard links to one file count once
     results = max(0, array_bytes(pipeline, tasks) + sum(map(run_bytes, runs.values())) - used)
     if _existing(folder).stat().st_dev == _existing(RESOURCES.folder).stat().st_dev:
         return {folder: results + archives + texts, RESOURCES.folder: 0}
@@ -154,7 +154,7 @@ def _needed_space(config: Config) -> dict[Path, int]:
 
 
 def _missing_downloads(config: Config) -> dict[str, Download]:
-    """Return the downloads that the scale needs and lacks, by name."""
+    """Return the missing downloads of the scale by name."""
     pipeline = Pipeline(config)
     needed = pipeline.downloads(pipeline.tasks)
     return {name: download for name, download in needed.items() if not RESOURCES.download(name).exists()}
@@ -166,14 +166,14 @@ def _check_downloads(config: Config) -> Iterator[Finding]:
     with ThreadPoolExecutor(16) as pool:
         refusals = pool.map(partial(_refusal, mirror=config.mirror), needed.values())
     problems = [f"{name}: {refusal}" for name, refusal in zip(needed, refusals, strict=True) if refusal]
-    fix = "a way to the network, or copy the file to <DIR>/<host>/<path> of an address and give --config mirror=<DIR>"
+    fix = "connect to the network, or copy the file to <DIR>/<host>/<path> of its URL and give --config mirror=<DIR>"
     yield from (error("downloads", problem, fix) for problem in problems)
     if not problems:
-        yield ok("downloads", f"{len(needed)} files are missing, and can be had")
+        yield ok("downloads", f"{len(needed)} files are missing, and all are available")
 
 
 def _refusal(entry: Download, mirror: str) -> str | None:
-    """Return the reason that no address or mirror has a download; None if one does."""
+    """Return the reason why no URL, or the mirror, provides a download. Return None if it is available."""
     for url in (url for edition in [entry, *(entry.alternatives or [])] for url in edition.urls):
         if mirror:
             file = Path(mirror, *url.split("/")[2:])
@@ -182,7 +182,7 @@ def _refusal(entry: Download, mirror: str) -> str | None:
             try:
                 response = requests.head(url, timeout=_ANSWER_SECONDS, allow_redirects=True)
                 problem = f"{url}: HTTP {response.status_code} {response.reason}"
-                found = response.status_code < 400 or response.status_code == 405  # which refuses HEAD only
+                found = response.status_code < 400 or response.status_code == 405  # 405 refuses only the method HEAD
             except requests.RequestException as failure:
                 found, problem = False, f"{url}: {origin(failure)}"
         if found:
@@ -191,6 +191,6 @@ def _refusal(entry: Download, mirror: str) -> str | None:
 
 
 def check_node(results: str, gpus: int) -> None:
-    """Check the node of a job that asked for so many GPUs."""
+    """Check the node of a job that requested this number of GPUs."""
     for finding in (_check_packages(), *_check_gpus(gpus), _check_folder(Path(results))):
         print(finding, flush=True)

@@ -1,4 +1,4 @@
-"""Downloads (§5.1)."""
+"""The command `fetch`: downloads (§5.1)."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,18 +20,18 @@ def fetch(
     others: Annotated[list[str], Parameter(name="--or")] | None = None,
     mirror: Path | None = None,
 ) -> None:
-    """Fetch one file from the first of its addresses that gives the right bytes.
+    """Download one file from the first URL that provides the expected bytes.
 
         python -m transformer fetch --url https://example.org/a.tgz --sha256 cb89... --size 80418416 --output a.tgz
 
     Args:
-        url: the addresses
-        output: the file to write
-        sha256: its SHA-256, in hexadecimal; an archive that its host packs again at each request has none
-        md5: its MD5, if no SHA-256 is known
-        size: its length in bytes
-        others: JSON of other bytes that serve as well, tried next: urls, sha256 or md5, and size
-        mirror: a folder: read MIRROR/HOST/PATH of the addresses, never the network
+        url: URLs of the file
+        output: file to write
+        sha256: SHA-256 in hexadecimal; leave it out if the host repacks the archive for each request
+        md5: MD5 of the file, if its SHA-256 is unknown
+        size: length of the file in bytes
+        others: JSON of an equivalent file, which is tried next: urls, sha256 or md5, and size
+        mirror: folder with local copies: read MIRROR/HOST/PATH of each URL instead of the network
     """
     from transformer.data.download import Version, fetch_first
 
@@ -39,6 +39,6 @@ def fetch(
     versions += [parse_json(other, Version, "--or") for other in others or []]
     for version in versions:
         if not (version.sha256 or version.md5) and (version.size or version is not versions[0]):
-            raise InputError("--size and --or: expected with sha256 or md5, found none")
+            raise InputError("--size and --or: expected with sha256 or md5, found no checksum")
     fetch_first(versions, output, mirror)
-    print(f"{output}: {'checksum as expected' if sha256 or md5 else 'whole, for all that is known'}")
+    print(f"{output}: {'checksum as expected' if sha256 or md5 else 'downloaded, no checksum to compare'}")

@@ -1,4 +1,4 @@
-"""§6.3: English constituency parsing by a trained run."""
+"""The command `parse`: English constituency parsing with a trained run (§6.3)."""
 
 import sys
 from contextlib import nullcontext
@@ -25,30 +25,30 @@ def parse(
     json: File | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
-    """Parse English sentences: a tree over exactly the words of each line, and a blank line for a blank one.
+    """Parse English sentences. The tree of each line has exactly its words; a blank line gives a blank line.
 
-    If the model's output is no tree, it is repaired (transformer/parsing/trees.py).
+    An invalid tree in the model's output is repaired (transformer/parsing/trees.py).
 
         echo "The small king sees a dog." | python -m transformer parse --run results/demo/runs/supervised/parser/1
 
     Args:
         run: folder of a trained parser
-        weights: RUN/average.safetensors if not given
-        decoding: JSON: differences from RUN/decoding.yaml
-        constrained: search for trees over the words only
-        input: text; standard input if not given
-        most: parse only so many lines of --input, drawn evenly
-        tokenized: the text is words with spaces between them
-        output: the trees; standard output if not given
-        json: a file for the repairs, by line, and the score of each line
-        threads: processor threads; all if not given
+        weights: file of weights; default: RUN/average.safetensors
+        decoding: JSON: changes to RUN/decoding.yaml
+        constrained: restrict the search to trees over the words
+        input: text files; default: standard input
+        most: parse only this number of lines of --input, at equal distances
+        tokenized: the text is already tokenised, with spaces between the words
+        output: file for the trees; default: standard output
+        json: file for the repairs by line, and for the score of each line
+        threads: processor threads; default: all
     """
     from transformer.data.corpus import evenly
     from transformer.device import use_threads
     from transformer.parsing.parser import open_parser, penn_words
 
     if most and not input:
-        raise InputError(f"--most: expected with --input, found {most} without")
+        raise InputError(f"--most {most}: expected with --input, found no --input")
     use_threads(threads)
     if most:
         lines = evenly(input, most)
@@ -60,7 +60,7 @@ def parse(
     parser = open_parser(run, weights, parse_json(decoding, dict, "--decoding"), constrained)
     summary = Parses(sentences=0, repaired={}, scores=[])
     if output is None:
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's locale
+        sys.stdout.reconfigure(encoding="utf-8")  # independent of the terminal's locale
     with replacing(output) if output else nullcontext(sys.stdout) as file:
         for number, parsed in enumerate(parser.parse_all(sentences), start=1):
             file.write((bracketed(parsed.tree) if parsed else "") + "\n")

@@ -1,4 +1,4 @@
-"""The command `plan`: what a scale costs before anything starts, in FLOPs, hours, money and disk space."""
+"""The command `plan`: an estimate of a scale's cost in FLOPs, hours, money and disk space."""
 
 import re
 import time
@@ -27,14 +27,14 @@ from transformer.storage.records import read_json
 
 _BENCHMARKS = Path("benchmarks/results")  # in the project's folder
 _WEIGHT = 4  # bytes of float32
-_STATE = 3  # the weights and Adam's two moments
+_STATE = 3  # copies in a resume state: the weights and Adam's two moments
 _STATES = 2  # resume states that a run keeps (training/states.py)
-# Rounded up: bytes of a line of WMT's text, of the same line tokenised, and its tokens; text over its archive.
+# For a line of WMT, rounded up: bytes of plain text, bytes of tokenised text, tokens. Ratio of text to its archive.
 _LINE_BYTES, _TOKENISED_BYTES, _LINE_TOKENS, _UNPACKED = 180, 200, 30, 3
 _ID_BYTES, _OFFSET_BYTES = 2, 8  # bytes in the token arrays (data/corpus.py)
 
-# Peak FLOP/s of dense products in the type that a training takes: bfloat16, and float32 on a V100, which lacks it.
-# From NVIDIA's data sheets: SXM if there are several versions, and half of the figures "with sparsity".
+# Peak FLOP/s of dense products in the compute dtype of trainings: bfloat16, or float32 on a V100, which lacks bfloat16.
+# From NVIDIA's data sheets: the SXM version if there are several, and half of the figures "with sparsity".
 _GPUS = {
     "b200": 2250e12,
     "h200": 989e12,
@@ -49,21 +49,21 @@ _GPUS = {
 # The big model reached this share on one A100: NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer, README:
 # 82,059 tokens a second in mixed precision. Eight A100s reached 42 % in MLPerf v0.7.
 _UTILISATION = 0.33
-# FLOPs of products in the time of one tanh(q + k) of additive attention. The record measured the processor's. A GPU's
-# is an estimate: some 20 times four bytes between its memory and its cores, 70 FLOPs for each byte.
+# Additive attention: the FLOPs of matrix products that take the time of one tanh(q + k). The number for a core is
+# measured in the record. The number for a GPU is an estimate: 20 memory accesses of 4 bytes, 70 FLOPs per byte.
 _ADDITIVE = {"GPU": 6000, "core": 700}
 
 
 class _Speed(NamedTuple):
-    """The speed of a GPU or of a processor core, and its source."""
+    """The speed of a GPU or of a processor core, and the source of this number."""
 
     unit: str  # GPU or core
     name: str
     flops_per_second: float
     source: str
-    layer_seconds: float = 0.0  # of a layer in a step, besides its FLOPs
-    start_seconds: float = 0.0  # of a training
-    others: dict[str, "_Speed"] | None = None  # of architectures other than base's; None if nothing was timed
+    layer_seconds: float = 0.0  # overhead of each layer in a step, in addition to its FLOPs
+    start_seconds: float = 0.0  # time until a training starts
+    others: dict[str, "_Speed"] | None = None  # speed by architecture, except base's; None if nothing was timed
 
 
 def plan(
@@ -75,17 +75,17 @@ def plan(
     utilisation: Annotated[float, Parameter(validator=Number(gt=0, lte=1))] | None = None,
     price: NonNegativeFloat | None = None,
 ) -> None:
-    """Estimate what a scale costs before anything starts: hours, money, downloads and disk space.
+    """Estimate the cost of a scale before it starts: hours, money, downloads and disk space.
 
         python -m transformer plan --config scale=paper --gpu h200 --gpus 8
 
     Args:
-        config: KEY=VALUE, as Snakemake's
-        configfile: YAML files, as Snakemake's
-        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; by default, this machine is timed
+        config: KEY=VALUE, like Snakemake's option
+        configfile: YAML files, like Snakemake's option
+        gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; default: time some steps on this machine
         gpus: number of GPUs
-        utilisation: share of the GPU's peak
-        price: of an hour of a GPU or core; by default, config.yaml's
+        utilisation: share of the GPU's peak speed
+        price: price of an hour of a GPU or core; default: the price in config.yaml
     """
     pipeline = Pipeline(read(configfile or [], config or []))
     report, runs = pipeline.config.report, planned_runs(pipeline)
@@ -101,18 +101,18 @@ def plan(
 
 
 def planned_runs(pipeline: Pipeline) -> dict[RunName, Experiment]:
-    """Return the trainings of a scale, without parsers whose treebank is missing."""
+    """Return the trainings of a scale. Parsers are left out if their treebank is missing."""
     names = [run for run in pipeline.all_runs() if not (pipeline.absent_treebank and run.experiment == PARSER)]
     return {run: pipeline.experiment(run) for run in names}
 
 
 def _run_flops(run: Experiment) -> float:
-    """Return the FLOPs of one training, with full batches of sentences of WMT's mean length."""
+    """Return the FLOPs of one training, assuming full batches and sentences of WMT's mean length."""
     return run.training.steps * _step_flops(run)
 
 
 def _step_flops(run: Experiment) -> float:
-    from transformer.model.architectures import sketch  # here, because torch takes seconds
+    from transformer.model.architectures import sketch  # here, because importing torch takes seconds
 
     return sketch(run.model).flops(mean_lengths(run.training.source_tokens, run.training.target_tokens))
 
@@ -129,11 +129,11 @@ def _run_hours(run: Experiment, speed: _Speed) -> float:
 
 
 def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
-    """Return a GPU's speed: given, else measured, else assumed. Raises InputError on a name not in _GPUS."""
+    """Return the given, measured or assumed speed of a GPU. Raises InputError on a name not in _GPUS."""
     if name not in _GPUS:
         raise InputError(f"--gpu: expected one of {', '.join(_GPUS)}, found {name}")
     if utilisation is not None:
-        flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak, as given."
+        flops, source = _GPUS[name] * utilisation, f"{utilisation:.3g} of the {name}'s peak (--utilisation)."
     elif measured := _read_benchmarks(name):
         slowest = min(measured, key=_sustained)
         flops = _sustained(slowest)
@@ -141,30 +141,30 @@ def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
     else:
         flops, peak = _GPUS[name] * _UTILISATION, f"{name}'s peak of {_GPUS[name] / 1e12:g} TFLOP/s"
         source = (
-            f"{_UTILISATION:.0%} of the {peak}, assumed from others' big model on an A100; smaller models reach less.\n"
-            "Nothing was measured on this GPU: run `python -m benchmarks.train --model base` on it."
+            f"{_UTILISATION:.0%} of the {peak}: an assumption from NVIDIA's training of the big model on one A100.\n"
+            "Smaller models reach less. To measure this GPU, run `python -m benchmarks.train --model base` on it."
         )
     return _Speed("GPU", f"{name} GPU", flops, source)
 
 
 def _read_benchmarks(name: str) -> list[dict]:
-    """Return the newest benchmark of this project's training (benchmarks/train.py) for each model on a GPU."""
+    """Return this project's newest training benchmark (benchmarks/train.py) of each model on a GPU."""
     read = [read_json(path) for path in sorted(_BENCHMARKS.glob("train-*.json"))]
     found = [one for one in read if "ours" in one["systems"] and re.search(rf"\b{name}\b", one["hardware"].lower())]
     return list({one["label"]: one for one in sorted(found, key=lambda one: one["measured"])}.values())
 
 
 def _sustained(benchmark: dict) -> float:
-    """Return the FLOP/s that this project's training reached."""
+    """Return the FLOP/s of this project's training in a benchmark."""
     ours = benchmark["systems"]["ours"]
     return benchmark["matrix_flops_per_second"][ours["products"]] * ours["flops_utilisation"]
 
 
 def _own_speeds(base: Experiment, runs: Collection[Experiment]) -> _Speed:
-    """Return this machine's speed, with its speed for a run of each other architecture."""
+    """Return this machine's speed for base, and in `others` for one run of each other architecture."""
     kinds = {run.model.architecture: run for run in runs}
-    alike = (run for run in runs if run.model.architecture == base.model.architecture)
-    speed = _own_speed(base, max(alike, key=lambda run: _step_flops(run) / run.model.N))
+    same = (run for run in runs if run.model.architecture == base.model.architecture)
+    speed = _own_speed(base, max(same, key=lambda run: _step_flops(run) / run.model.N))
     kinds.pop(base.model.architecture)
     others = {kind: _own_speed(run, run)._replace(start_seconds=speed.start_seconds) for kind, run in kinds.items()}
     source = "\n".join([speed.source, *(f"Speed of {kind}: {other.source}" for kind, other in others.items())])
@@ -172,16 +172,16 @@ def _own_speeds(base: Experiment, runs: Collection[Experiment]) -> _Speed:
 
 
 def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
-    """Return this machine's speed, from the steps of base and of the model whose layers have the most FLOPs.
+    """Return this machine's speed from timed steps of base and of the model with the most FLOPs per layer.
 
-    A layer's seconds in a step are a straight line over its FLOPs, through these two models.
+    The seconds of a layer are a linear function of its FLOPs, fitted to these two models.
     """
-    from transformer.device import best_device, use_threads  # here, because torch takes seconds
+    from transformer.device import best_device, use_threads  # here, because importing torch takes seconds
     from transformer.training.benchmark import MOST_FLOPS, time_step
 
     device = best_device()
     use_threads(1)
-    start = time.process_time()  # a training starts as this process has
+    start = time.process_time()  # a training needs the same time to start as this process
     share = min(1.0, MOST_FLOPS[device.type] / _step_flops(base))
     flops, seconds = share * _step_flops(base) / base.model.N, time_step(base, share, device) / base.model.N
     rate, overhead = flops / seconds, 0.0
@@ -192,31 +192,29 @@ def _own_speed(base: Experiment, largest: Experiment) -> _Speed:
         rate = (more - flops) / max(longer - seconds, longer / 2)
         overhead = max(0.0, seconds - flops / rate)
     source = f"measured now on {provenance.hardware(device)}: a step of {base.experiment} takes "
-    source += f"{seconds * base.model.N:.3g} s" + (
-        "." if whole else f", for the {share:.2g} of its batch that was timed."
-    )
+    source += f"{seconds * base.model.N:.3g} s" + ("." if whole else f" with {share:.2g} of its batch.")
     unit = "core" if device.type == "cpu" else "GPU"
     return _Speed(unit, "core" if unit == "core" else "GPU of this machine", rate, source, overhead, start)
 
 
 def run_bytes(run: Experiment) -> int:
-    """Return the bytes that one run keeps: states, the checkpoints to be averaged, and the average."""
-    from transformer.model.architectures import sketch  # here, as above
+    """Return the bytes that one run keeps: resume states, the checkpoints to be averaged, and the average."""
+    from transformer.model.architectures import sketch  # here, because importing torch takes seconds
 
     checkpoints = run.training.averaged_checkpoints + (run.training.patience or 0)
-    copies = _STATES * _STATE + checkpoints + 1  # a link gives the last checkpoint its second name
+    copies = _STATES * _STATE + checkpoints + 1  # last.safetensors is a link to a checkpoint and takes no space
     return copies * _WEIGHT * sketch(run.model).parameter_count()
 
 
 def text_bytes(pipeline: Pipeline, tasks: Collection[str], there: Path | None = None) -> int:
-    """Return the bytes of these tasks' plain corpora, each file once, without those already in the folder `there`."""
+    """Return the bytes of these tasks' plain corpora. Files in the folder `there` do not count, shared files once."""
     files = {file[1:] for task in tasks for file in pipeline.tasks[task].files()}
     absent = [corpus for corpus, side in files if not there or not (there / f"{corpus}.{side}").exists()]
     return sum(_corpus_lines(pipeline.config, corpus) * _LINE_BYTES for corpus in absent)
 
 
 def array_bytes(pipeline: Pipeline, tasks: Collection[str]) -> int:
-    """Return the bytes of these tasks' tokenised training text, both sides, and of its token arrays."""
+    """Return the bytes of these tasks' tokenised training text and token arrays, both sides."""
     lines = sum(_training_lines(pipeline.config, pipeline.tasks[task]) for task in tasks)
     return lines * 2 * (_TOKENISED_BYTES + _ID_BYTES * _LINE_TOKENS + _OFFSET_BYTES)
 
@@ -230,11 +228,11 @@ def _training_lines(config: Config, task: TranslationTask | ParsingTask) -> int:
 
 
 def _corpus_lines(config: Config, corpus: str) -> int:
-    """Return a corpus's lines in config.yaml, else an estimate from its files or its shares of downloads."""
+    """Return the number of lines in config.yaml, or else an estimate from the corpus's files or downloads."""
     entry = config.corpora[corpus]
     if entry.grammar or entry.lines:
         return entry.grammar.take if entry.grammar else entry.lines
-    # An archive is shared by the corpora that have files in it.
+    # The size of an archive is divided among the corpora that have files in it.
     downloads = {
         name: {source.download for source in other.sources().values() if source.download}
         for name, other in config.corpora.items()
@@ -247,7 +245,7 @@ def _corpus_lines(config: Config, corpus: str) -> int:
 
 
 def _costs(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, price: float | None) -> str:
-    """Return a row for each table, and one for all trainings, each once."""
+    """Return a row for each table, and one for all trainings. This row counts each training once."""
     tables = {name: TABLES[name].runs(pipeline) for name in made(pipeline, TABLES)}
     rows = []
     for name, names_of_runs in {**tables, "all": runs}.items():
@@ -273,41 +271,41 @@ def _notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, u
     lines = [
         f"Speed: {speed.source}",
         f"The longest training, {longest}, takes {_rounded(hours[longest])} h on one {speed.unit}; "
-        f"all on {units}, {_rounded(sum(hours.values()) / units)} h at best.",
-        "Tables share runs: `all` trains each once.",
-        f"Batches count as full on both sides, and sentences as {SENTENCE} tokens: most trainings need less.",
-        "Only training is counted: preparing, translating and scoring come on top.",
+        f"all on {units} take {_rounded(sum(hours.values()) / units)} h without idle time.",
+        "Tables share runs: `all` counts each run once.",
+        f"The estimate assumes full batches on both sides and sentences of {SENTENCE} tokens: most trainings need less.",
+        "Only training is counted. Preprocessing, translation and scoring need additional time.",
     ]
     if speed.others is None and (rows := {run.experiment for run in runs.values() if run.model.architecture == "lstm"}):
-        lines.append(f"Hours of {', '.join(sorted(rows))} are too low: steps of a sequence run one after the other.")
+        lines.append(f"The hours of {', '.join(sorted(rows))} are too low: an LSTM processes tokens one after another.")
     if folder := pipeline.absent_treebank:
-        lines.append(f"`all` leaves out table4: no folder {folder} with the Penn Treebank.")
+        lines.append(f"`all` leaves out table4: the folder {folder} with the Penn Treebank is missing.")
     return "\n".join(lines)
 
 
 def _disk(pipeline: Pipeline, runs: dict[RunName, Experiment]) -> str:
-    """Return the maximum of disk space, item by item."""
+    """Return the maximum disk space, item by item."""
     tasks = {run.task for run in runs}
     downloads = {name: entry.size for name, entry in sorted(pipeline.downloads(tasks).items())}
     items = {
         "downloads": sum(filter(None, downloads.values())),
         "plain text": text_bytes(pipeline, tasks),
-        "prepared text": array_bytes(pipeline, tasks),
+        "preprocessed text": array_bytes(pipeline, tasks),
         "trainings": sum(map(run_bytes, runs.values())),
     }
-    rows = [(name, _size(count)) for name, count in {"disk, at most": sum(items.values()), **items}.items()]
+    rows = [(name, _size(count)) for name, count in {"maximum disk space": sum(items.values()), **items}.items()]
     lines = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
     unknown = [name for name, count in downloads.items() if count is None]
-    return f"{lines}\nNot counted, as their size is not known: {', '.join(unknown)}" if unknown else lines
+    return f"{lines}\nNot counted, because their size is unknown: {', '.join(unknown)}" if unknown else lines
 
 
 def _rounded(value: float) -> str:
-    """Return a number with three digits, or with all digits before the point."""
+    """Format a number with three significant digits, or as an integer from 100 on."""
     if 0 < value < 0.001:
         return "<0.001"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _size(count: float) -> str:
-    """Return bytes in GB or MB of powers of ten."""
+    """Format bytes in decimal GB or MB."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"

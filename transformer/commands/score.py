@@ -1,4 +1,4 @@
-"""Scores of translations and of parses, for readers and as score files (transformer/storage/records.py)."""
+"""The commands `score` and `evalb`: scores of translations and parses, printed and as files (storage/records.py)."""
 
 import hashlib
 import json as json_module
@@ -13,7 +13,7 @@ from transformer.evaluation.significance import bleu_draws, f1_draws, limits
 from transformer.storage.files import InputError, read_lines, read_pairs, write
 from transformer.storage.records import read_parses
 
-PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # what papers report (docs/bleu.md)
+PRINTED = ("sacrebleu", "plain_quotes", "tokenized_lc", "chrf2")  # the metrics that papers report (docs/bleu.md)
 
 
 def score(
@@ -27,22 +27,22 @@ def score(
     weights: Path | None = None,
     json: File | None = None,
 ) -> None:
-    """Score a translation by every metric in use, each with its signature (transformer/evaluation/bleu.py).
+    """Score a translation with all common metrics and print their signatures (transformer/evaluation/bleu.py).
 
-    Both files are detokenised text, one sentence a line, or --tokenized. Prints the metrics that papers report, the
-    paper's with its 95 % interval on resampled test sets, and a warning if one misleads.
+    Both files contain one detokenised sentence a line, or tokens with --tokenized. The output lists the metrics that
+    papers report, a 95 % interval for the paper's metric from resampled test sets, and warnings on misleading scores.
 
         python -m transformer score --hyp RUN/test.hyp --ref resources/corpora/grammar-test.de --lang de
 
     Args:
-        hyp: the translations
-        ref: the references
-        lang: the language of both, such as de
-        tokenized: both are tokenised and escaped, as by Moses: tokens count as they are
-        subset: NAME FILE: FILE has the references of some sentences, in any order, which are also scored alone
-        run: the folder of the run that translated
-        weights: what it translated with; RUN/average.safetensors if not given
-        json: a file for all metrics, checksums, the account of --run and each resampled BLEU
+        hyp: file with the translations
+        ref: file with the references
+        lang: language of both files, such as de
+        tokenized: both files are tokenised and escaped like Moses' output; tokens are compared unchanged
+        subset: NAME FILE: also score the sentences whose references are in FILE, in any order
+        run: folder of the run that translated
+        weights: file of the weights that translated; default: RUN/average.safetensors
+        json: file for all metrics, checksums, the description of --run and the BLEU of each bootstrap sample
     """
     from transformer.data.tokenization import language_of, no_rules
     from transformer.evaluation.bleu import (
@@ -74,10 +74,10 @@ def score(
             places[line].append(index)
         chosen = [places[line].pop(0) if places[line] else None for line in read_lines(path)]
         if not chosen:
-            raise InputError(f"{path}: expected references of the whole, found none")
+            raise InputError(f"{path}: expected some references of {ref}, found an empty file")
         if None in chosen:
             line = chosen.index(None) + 1
-            raise InputError(f"{path}, line {line}: expected a line of {ref}, each as often as there, found another")
+            raise InputError(f"{path}, line {line}: this line does not occur in {ref}, or occurs there less often")
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))
     for name, path, side, digest in zip(("hyp", "ref"), (hyp, ref), sides, digests, strict=True):
         content |= {name: path, f"{name}_sha256": digest.hexdigest(), f"{name}_marks": marks(side)}
@@ -89,7 +89,7 @@ def score(
 
 
 def _listing(content: dict, tokenized: bool) -> str:
-    """List the metrics that papers report, each with its signature; a line for each subset; warnings."""
+    """List the metrics that papers report with their signatures, a line for each subset, and warnings."""
     from transformer.evaluation.bleu import TER_WORDS, warnings
 
     lines, printed = [f"{content['sentences']:,} sentences"], ("sacrebleu", "tokenized") if tokenized else PRINTED
@@ -103,8 +103,8 @@ def _listing(content: dict, tokenized: bool) -> str:
     if not tokenized:
         lines += [f"! {line}" for line in warnings(content["hyp_marks"], content["ref_marks"], content["sentences"])]
     if not (tokenized or "ter" in content["scores"]):
-        lines.append(f"! TER is left out: expected at most {TER_WORDS} words in each line, found more")
-    return "\n".join([*lines, "--json has all measures and all digits; docs/bleu.md says which is for what."])
+        lines.append(f"! TER is left out: expected up to {TER_WORDS} words in each line, found more")
+    return "\n".join([*lines, "--json writes all metrics with all digits; docs/bleu.md explains the metrics."])
 
 
 def evalb(
@@ -117,21 +117,21 @@ def evalb(
     weights: Path | None = None,
     json: File | None = None,
 ) -> None:
-    """Score parses: labelled brackets, as EVALB (Sekine & Collins) counts them by COLLINS.prm.
+    """Score parses by labelled brackets, counted like EVALB (Sekine & Collins) with COLLINS.prm.
 
-    A sentence with an empty line in --test is skipped, one with other words than in --gold an error. With --gold-tags a
-    wrongly tagged comma costs a parser nothing, where EVALB drops the sentence as an error.
+    A sentence with an empty line in --test is skipped. A sentence with words that differ from --gold is an error. With
+    --gold-tags a wrongly tagged comma does not count; EVALB would drop its sentence as an error.
 
         python -m transformer evalb --gold resources/corpora/grammar-test.trees --test RUN/test.trees --gold-tags
 
     Args:
-        gold: the treebank's trees, one a line
-        test: the parser's trees, line by line, over the same words
-        gold_tags: leave punctuation out by the tags in --gold, not by either tree's own
-        parses: the repairs of the trees, which are scored as failed as well
-        run: the folder of the run that parsed
-        weights: what it parsed with; RUN/average.safetensors if not given
-        json: a file for the scores, checksums, the account of --run and each resampled F1
+        gold: file with the treebank's trees, one a line
+        test: file with the parser's trees of the same words, line by line
+        gold_tags: ignore punctuation by the tags in --gold, instead of each tree's own tags
+        parses: file with the repairs; an additional score counts repaired trees as failed
+        run: folder of the run that parsed
+        weights: file of the weights that parsed; default: RUN/average.safetensors
+        json: file for the scores, checksums, the description of --run and the F1 of each bootstrap sample
     """
     from transformer.parsing.brackets import SHORT, bracket_scores, compare, read_gold_and_test, unparsed
 
@@ -165,13 +165,13 @@ def evalb(
 
 
 def _evalb_text(value: float | None) -> str:
-    """Round a number as EVALB does; a dash stands for none."""
+    """Format a number with EVALB's two digits; a dash means no number."""
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def _write_score(path: Path, content: dict, draws: list[float]) -> None:
-    """Write a score file. The score of a run ends with its draws, in one line."""
+    """Write a score file. If it belongs to a run, its last line contains the bootstrap samples (`draws`)."""
     text = json_module.dumps(content, indent=2, ensure_ascii=False)
     if content["run"]:
         text = f'{text[:-2]},\n  "draws": {json_module.dumps(draws)}\n}}'
-    write(path, f"{text}\n".encode(errors="backslashreplace"))  # a file name may be no UTF-8
+    write(path, f"{text}\n".encode(errors="backslashreplace"))  # a file name may be invalid UTF-8

@@ -1,4 +1,4 @@
-"""The commands `export` and `serve`: a trained run elsewhere, and on a page."""
+"""The command `export` prepares a trained run for other programs; `serve` shows it on a page in the browser."""
 
 import shutil
 from pathlib import Path
@@ -31,16 +31,16 @@ MANIFEST = Run("").exported.name  # marks a folder as an export
 
 
 def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "safetensors") -> None:
-    """Export a trained run as a folder that translates anywhere.
+    """Export a trained run as a self-contained folder that translates anywhere.
 
-    `translate --run DIR` needs nothing else. With --format marian the folder is also a MarianMTModel of the library
-    transformers, with a model card; CTranslate2 converts it (docs/export.md).
+    `translate --run DIR` needs no other files. With --format marian, the folder is also a MarianMTModel for the library
+    transformers, with a model card. CTranslate2 can convert this folder (docs/export.md).
 
     python -m transformer export --run results/demo/runs/en-de/base/1 --to exported
 
     Args:
         run: folder of a trained run
-        to: new folder, or an older export
+        to: new folder, or the folder of an older export, which is replaced
         format: safetensors, or marian for Hugging Face
     """
     trained = Run(run)
@@ -55,14 +55,14 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
         for path in (trained.experiment, trained.decoding, trained.vocabulary, trained.record, trained.average):
             shutil.copyfile(path, folder / path.name)
         if format == "marian":
-            from transformer.data.tokenization import uses_moses  # loads sacremoses
+            from transformer.data.tokenization import uses_moses  # here, because it imports sacremoses
 
             save_marian(model, vocabulary, experiment, decoding, folder)
             scores = {}
             if trained.scores("test").exists():
                 score = read_translated(trained.scores("test"))
                 if (score["run"]["digest"], score["run"]["averaged_steps"]) == (record["digest"], steps):
-                    scores = score["scores"]  # of these weights
+                    scores = score["scores"]  # these scores belong to the exported weights
             template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
             card = template.render(
                 run=asdict(experiment) | record,
@@ -81,29 +81,29 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
 
 
 def _require_export(path: Path) -> None:
-    """Raise InputError if there is a file that no export has written, or has written differently."""
+    """Raise InputError if a file in the folder was not written by an export, or has changed since."""
     if not (path / MANIFEST).is_file():
-        raise InputError(f"{path}: expected nothing or an older export, found something without {MANIFEST}")
+        raise InputError(f"{path}: expected a new folder or an older export, found files without {MANIFEST}")
     sums = read_json(path / MANIFEST, Exported)["sha256"]
     for file in sorted(path.iterdir()):
         same = file.is_file() and not file.is_symlink() and sha256(file) == sums.get(file.name)
         if not same and file.name != MANIFEST:
-            raise InputError(f"{file}: expected a file with its SHA-256 in {MANIFEST}, found another; it would be lost")
+            raise InputError(f"{file}: refusing to delete a file without its SHA-256 in {MANIFEST}; move it elsewhere")
 
 
 def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
-    """Try a trained run on a page in the browser of this machine: translations as one types, and their attention.
+    """Serve a page on this machine that translates while you type and shows the attention of a trained run.
 
-    No other machine can reach it; Ctrl-C ends it. Needs starlette and uvicorn: pip install "CHECKOUT[serve]".
+    Other machines cannot reach the page. Ctrl-C stops it. Requires starlette and uvicorn: pip install "CHECKOUT[serve]"
 
     python -m transformer serve --run results/demo/runs/en-de/base/1
 
     Args:
-        run: folder of a trained run, or an exported one
-        port: 0 takes one that is free
-        threads: processor threads; one is enough for a sentence of a small model
+        run: folder of a trained run or of an export
+        port: port of the page; 0 selects a free port
+        threads: processor threads; one is enough for a sentence and a small model
     """
-    from transformer.report import live  # whose packages not every installation has
+    from transformer.report import live  # here, because its packages are optional
 
     use_threads(threads)
     with live.listening(port) as listener:

@@ -1,4 +1,4 @@
-"""Training of one run (§5). Its functions import the modules that load PyTorch."""
+"""The command `train`: the training of one run (§5). Modules that load PyTorch are imported in the function."""
 
 import logging
 import os
@@ -12,24 +12,25 @@ from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals
 from transformer.storage.files import InputError, out_of_memory, reason, write
 
 logger = logging.getLogger(__name__)
-_EXPECTED = (InputError, FloatingPointError, OSError)  # one line explains them
+_EXPECTED = (InputError, FloatingPointError, OSError)  # these errors need no traceback
 
 
 def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFloat | None = None) -> None:
-    """Train one run (§5), or go on where it was interrupted.
+    """Train one run (§5), or resume an interrupted training.
 
     python -m transformer train results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
     torchrun --standalone --nproc-per-node 8 -m transformer train RUN --data DATA --threads 4
 
-    A finished training is not repeated; to train again, delete RUN/state and RUN/run.json. The batches are the same on
-    any number of processes. TERM, INT, HUP, USR1 or USR2 to any of them saves the state and ends all with exit code 75.
-    torchrun itself exits with 1, and must be told to pass USR1 and USR2 on, as workflow/scripts/train-node does.
+    A finished training is not repeated. To rerun it, delete RUN/state and RUN/run.json. The batches do not depend on
+    the number of processes. If any process receives TERM, INT, HUP, USR1 or USR2, the training saves its state and all
+    processes exit with code 75. torchrun itself exits with 1. workflow/scripts/train-node configures torchrun to
+    forward USR1 and USR2.
 
     Args:
-        run: folder of the run; positional, as torchrun takes --run for an option of its own
+        run: folder of the run; positional, because torchrun would parse --run as its own option
         data: folder of the task's data
         threads: processor threads of each process
-        memory: memory of each process in GiB; measured if not given
+        memory: memory of each process in GiB; default: measured
     """
     from transformer.device import use_threads
     from transformer.training.distributed import end
@@ -37,14 +38,14 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
 
     use_threads(threads)
     folder = Run(run)
-    with StopSignals() as stop:  # up to the last word: torchrun sends TERM to all as soon as one of them has ended
+    with StopSignals() as stop:  # includes `end`: torchrun sends TERM to all processes as soon as one has exited
         try:
             train_and_publish(folder, Data(data), threads, memory, stop)
         except Interrupted as interruption:
             if os.environ.get("RANK", "0") == "0":
-                # For workflow/scripts/train: the signal of this try. Each job of a batch system has its own.
+                # workflow/scripts/train reads the signal that ended this attempt. Each Slurm job has its own file.
                 write(folder.interrupted(os.environ.get("SLURM_JOB_ID")), f"{interruption}\n")
-            logger.info("transformer train: interrupted by %s; the same command goes on from there", interruption)
+            logger.info("transformer train: interrupted by %s; the same command resumes the training", interruption)
             end(EXIT_INTERRUPTED)
         except (TrainingError, MemoryError, RuntimeError, *_EXPECTED) as error:
             cause = error.__cause__ if isinstance(error, TrainingError) else error

@@ -1,4 +1,4 @@
-"""The command `translate`: raw text, by beam search (§6.1)."""
+"""The command `translate`: translation of raw text by beam search (§6.1)."""
 
 import json
 import logging
@@ -18,8 +18,8 @@ from transformer.storage.records import parse_json, run_name
 from transformer.translation.translator import TooLong, Translation, open_translator
 
 logger = logging.getLogger(__name__)
-TOGETHER = 2000  # lines of a file that are sorted by length and decoded together; changes speed only
-PIECE = 2**18  # bytes read at once from standard input: about as many lines
+TOGETHER = 2000  # lines that are sorted by length and decoded together; affects only the speed
+PIECE = 2**18  # bytes read at once from standard input: about 2,000 lines
 
 
 def translate(
@@ -37,29 +37,30 @@ def translate(
 ) -> None:
     """Translate raw text by beam search (§6.1).
 
-    Takes one sentence a line and gives one a line, as they come in a pipe or at a terminal, of a text of any length.
+    Each input line is one sentence, and each output line is its translation. Lines from a pipe or a terminal are
+    translated as they arrive. The text may have any length.
 
     python -m transformer translate --run results/demo/runs/en-de/base/1 < text
 
     Args:
-        run: folder of a trained run, or an export
-        weights: RUN/average.safetensors if not given
+        run: folder of a trained run or of an export
+        weights: file of weights; default: RUN/average.safetensors
         decoding: JSON: changes to RUN/decoding.yaml
-        beam_size: hypotheses that are kept; the run's if not given
-        length_penalty: exponent alpha of the length penalty; the run's if not given
-        n_best: so many translations of each sentence, as lines of Moses' form: number ||| translation ||| score
+        beam_size: number of hypotheses in the beam; default: from RUN/decoding.yaml
+        length_penalty: exponent alpha of the length penalty; default: from RUN/decoding.yaml
+        n_best: number of translations of each sentence, in Moses' format: number ||| translation ||| score
         json: one line of JSON a sentence: source, and translations with text, score and tokens, the best first
-        input: text; standard input if not given
-        output: file of the translations; standard output if not given
-        threads: processor threads; all if not given
+        input: text file; default: standard input
+        output: file for the translations; default: standard output
+        threads: processor threads; default: all
     """
     use_threads(threads)
     translator = open_translator(run, weights, parse_json(decoding, dict[str, Any], "--decoding"))
     asked = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best or 1}
-    if sys.stderr.isatty():  # not in a job's log
+    if sys.stderr.isatty():  # only for users at a terminal, not in a job's log
         about = translator.experiment
         logger.info("%s, %s to %s. Data: %s.", run_name(asdict(about)), about.source, about.target, about.label)
-        logger.info("It knows only sentences like those that it has learned from.")
+        logger.info("The model translates well only sentences that are similar to its training data.")
     reading = open_input(input) if input else nullcontext(sys.stdin.buffer)
     writing = replacing(output, "wb") if output else nullcontext(sys.stdout.buffer)
     with reading as source, writing as target:
@@ -68,20 +69,20 @@ def translate(
             fault = None
             try:
                 translations = translator.translate(lines, **asked)
-            except TooLong as error:  # what came before it is answered
+            except TooLong as error:  # translate the lines before it, then raise
                 fault = InputError(f"{name}: line {before + error.number}: {error.problem}")
                 lines = lines[: error.number - 1]
                 translations = translator.translate(lines, **asked)
             for number, (line, best) in enumerate(zip(lines, translations, strict=True), start=before):
                 answer = _json(line, best) if json else _moses(number, best) if n_best else best.text + "\n"
-                target.write(answer.encode())  # UTF-8, whatever the locale
+                target.write(answer.encode())  # always UTF-8, independent of the locale
             target.flush()
             if fault:
                 raise fault
 
 
 def _groups(pieces: Iterable[Iterable[bytes]], name: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield lines that are translated together, and how many come before them. Raises InputError naming the line."""
+    """Yield groups of lines, each with the number of lines before it. Raises InputError with the number of the line."""
     before = 0
     for piece in pieces:
         for lines in groups(decode_lines(piece, name, before + 1), TOGETHER, len):
@@ -94,18 +95,18 @@ def _json(source: str, best: Translation) -> str:
 
 
 def _moses(number: int, best: Translation) -> str:
-    """Write n best as Moses does: the sentence's number, from 0, the translation, its score."""
+    """Format the n best translations like Moses: the sentence's number from 0, the translation, the score."""
     return "".join(f"{number} ||| {one.text} ||| {one.score:.4f}\n" for one in (best, *best.others))
 
 
 def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield the lines of a pipe or a terminal as they arrive, all that are there, up to one that is too long."""
+    """Yield all lines of a pipe or terminal that have arrived. Stop after a line that is too long."""
     begun = b""
     while piece := file.read1(PIECE):
         *lines, begun = (begun + piece).split(b"\n")
         if lines:
             yield [line + b"\n" for line in lines]
         if len(begun) > LONGEST_LINE:
-            break  # decode_lines refuses it
+            break  # decode_lines raises an error on this line
     if begun:
         yield [begun]

@@ -1,4 +1,4 @@
-"""The input and parameter functions of the rules: what each job reads, from the configuration and its wildcards."""
+"""The input and params functions of the rules. They derive a job's files and options from the configuration."""
 
 import json
 from collections.abc import Callable
@@ -20,17 +20,17 @@ from transformer.pipeline.scale import Pipeline
 
 Paths = list[Path]
 _Options = list[str | int | float | Path]
-# How a run translates, by the suffix of its translations: with the average (Table 2), the last checkpoint (Table 3), or
-# otherwise (the table `bleu_variants`).
+# Changes to the decoding settings by the suffix of the translations: the averaged weights (Table 2), the last
+# checkpoint (Table 3), other searches (the table `bleu_variants`).
 DECODINGS = {"": {}, ".last": {}} | SEARCHES
-_Wildcards = Any  # of a job: scale, task, experiment, seed, split ... as attributes
+_Wildcards = Any  # a job's wildcards as attributes: scale, task, experiment, seed, split ...
 
 
 class Inputs:
-    """The questions of the rules to one configuration."""
+    """The input and params functions for one configuration."""
 
     def __init__(self, config: Config, project: str = ""):
-        """Take a configuration, and the project's folder where that is not the working folder."""
+        """Take a configuration, and the project's folder if it differs from the working folder."""
         self.config, self.project = config, project
         self.at = cache(lambda scale: Pipeline(config, scale, project))
 
@@ -44,22 +44,22 @@ class Inputs:
         return self.at(wildcards.scale).files.run(wildcards.task, wildcards.experiment, wildcards.seed)
 
     def names_of_tasks(self, parsing: bool) -> list[str]:
-        """Return the tasks of all scales that translate, or that parse."""
+        """Return the names of all scales' translation tasks, or of their parsing tasks."""
         scales = [self.at(scale) for scale in self.config.scales]
         return sorted({name for scale in scales for name, task in scale.tasks.items() if task.parses == parsing})
 
     def corpora(self, kind: str) -> list[str]:
-        """Return the corpora with an entry of this kind: files, grammar or treebank."""
+        """Return the names of the corpora of this kind: files, grammar or treebank."""
         return [name for name, corpus in self.config.corpora.items() if getattr(corpus, kind)]
 
     def code(self, *names: str) -> Paths:
-        """Return the code in these modules and packages, on which results depend. Raises FileNotFoundError."""
+        """Return the source files of these modules and packages. Results depend on them. Raises FileNotFoundError."""
         found = []
         for place in (Path(self.project, "transformer", name) for name in names):
             files = [place] if place.is_file() else sorted(place.rglob("*.*"))
             found += [path for path in files if "__pycache__" not in path.parts]
             if not files:
-                raise FileNotFoundError(f"{place}: expected code there, found none")
+                raise FileNotFoundError(f"{place}: expected a module or a package, found no files")
         return found
 
     # ------------------------------------------------------------------ fetch and unpack (§5.1)
@@ -69,7 +69,7 @@ class Inputs:
         return download.sha256 or download.md5 or ""
 
     def fetch_options(self, wildcards: _Wildcards) -> _Options:
-        """Return the options of `fetch`: another address gives the same bytes."""
+        """Return the options of `fetch`, which are untracked because the URL does not change the bytes."""
         download = self.config.downloads[wildcards.file]
         options = [word for url in download.urls for word in ("--url", url)]
         for key, value in _given(download, "sha256", "md5", "size").items():
@@ -85,7 +85,7 @@ class Inputs:
         return self.file(wildcards).file
 
     def unpack_options(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the format of a text, its place in the archive, and its number of lines, if they are known."""
+        """Return a text's format, and if known its path in the archive and its number of lines."""
         file, corpus = self.file(wildcards), self.config.corpora[wildcards.corpus]
         return {"format": file.format or "text"} | _given(file, "member") | _given(corpus, "lines")
 
@@ -97,67 +97,67 @@ class Inputs:
     # ------------------------------------------------------------------ treebanks (§6.3)
 
     def treebank(self, wildcards: _Wildcards) -> str | list[str]:
-        """Return the file of a treebank; of the Penn Treebank the files that are there: its reader names the others."""
+        """Return a treebank's file, or the existing files of the Penn Treebank. Its reader reports missing files."""
         treebank = self.config.corpora[wildcards.corpus].treebank
         return sorted(map(str, Path(treebank.path).rglob("*.mrg"))) if treebank.sections else treebank.file
 
     def treebank_options(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the path of a treebank, the part of it that the corpus has, and what is known of its trees."""
+        """Return a treebank's path, the corpus's part of it, and if known its checksum and number of trees."""
         corpus = self.config.corpora[wildcards.corpus]
         known = _given(corpus.treebank, "sections", "split", "sha256") | _given(corpus, "lines")
         return {"path": corpus.treebank.file} | known
 
     def silver(self, wildcards: _Wildcards) -> list[Path | str]:
-        """Return the trees made by a parser that a training split adds to the treebank's, if any."""
+        """Return the silver trees that a training split adds to the treebank's trees, if any."""
         silver = self.task(wildcards).silver
         if silver is None or wildcards.split != "train":
             return []
         return [silver.path or self.data(wildcards).silver]
 
     def mix_options(self, wildcards: _Wildcards) -> dict[str, int]:
-        """Return how many phrases a split adds to its treebanks, and how many copies of these go with silver trees."""
+        """Return the number of phrases that a split adds, and the number of copies of the treebanks."""
         task = self.task(wildcards)
         drawn = (task.phrases or 0) if wildcards.split == "train" else 0
         return {"drawn": drawn, "repeat": task.silver.repeat if self.silver(wildcards) else 1}
 
     def silver_files(self, wildcards: _Wildcards) -> registry.Files:
-        """Return the sources of a task's silver trees: the files of a run, that with the first seed, and plain text."""
+        """Return the sources of a task's silver trees: plain text, and the files of the parser with the first seed."""
         scale, silver = self.at(wildcards.scale), self.task(wildcards).silver
         run = scale.files.run(silver.parser, PARSER, scale.entry.parsing.seeds[0])
         text = [RESOURCES.corpus(name, "en") for name in silver.text]
         return {"run": [run.experiment, run.vocabulary, run.average], "decoding": run.decoding, "text": text}
 
     def silver_decoding(self, wildcards: _Wildcards) -> str:
-        """Return as JSON how a parser searches for the trees that another one learns from."""
+        """Return as JSON the decoding settings of the parser that makes silver trees."""
         return json.dumps(to_builtins(self.at(wildcards.scale).silver_decoding()))
 
     # ------------------------------------------------------------------ preprocessing (§5.1)
 
     def side(self, name: str, split: str | None = None) -> Callable[[_Wildcards], Paths]:
-        """Return an input function: the text of a side, or the trees, of a split; if None, of the wildcards' split."""
+        """Return an input function for one side of a split's text, or for its trees. None: the wildcards' split."""
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
     def vocabulary_of_search(self, wildcards: _Wildcards) -> Paths:
-        """Return the vocabulary by which a test set is measured, for which no training waits; `encode` measures dev."""
+        """Return the vocabulary for the test-length check; no training waits for it. `encode` checks the dev set."""
         return [self.data(wildcards).vocabulary] if wildcards.split == "test" else []
 
     def measured(self, wildcards: _Wildcards) -> Paths:
-        """Return the tokenised test set, whose sentences are then short enough to be translated."""
+        """Return the tokenised test set, because its rule checks that all sentences are short enough."""
         return [self.data(wildcards).tokens("test", "source")] if wildcards.split == "test" else []
 
     def languages(self, wildcards: _Wildcards) -> list[str]:
         return list(self.task(wildcards).languages)
 
     def preprocessing(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return how a task's text is prepared."""
+        """Return the preprocessing settings of a task."""
         return to_builtins(self.at(wildcards.scale).preprocessing(wildcards.task))
 
     def longest(self, wildcards: _Wildcards) -> int:
-        """Return the maximum number of subwords of a sentence that can be translated."""
+        """Return the maximum number of subwords in a sentence to translate."""
         return POSITIONS - self.at(wildcards.scale).section("decoding").extra_length
 
     def subset_files(self, wildcards: _Wildcards) -> dict[str, Path]:
-        """Return by name the references of the parts of a test set that are scored on their own."""
+        """Return by name the reference files of a test set's subsets, which are also scored separately."""
         task = self.task(wildcards)
         corpora = (task.subsets or {}) if wildcards.split == "test" else {}
         return {name: RESOURCES.corpus(corpus, task.target) for name, corpus in corpora.items()}
@@ -166,13 +166,13 @@ class Inputs:
         return list(self.subset_files(wildcards).values())
 
     def subset_options(self, wildcards: _Wildcards) -> _Options:
-        """Return names and references of these parts as options of `score`, and whether its text has its tokens."""
+        """Return the options of `score` for these subsets, and for text that is already tokenised."""
         options = [word for name, path in self.subset_files(wildcards).items() for word in ("--subset", name, path)]
         given = self.at(wildcards.scale).preprocessing(wildcards.task).tokenizer == "given"
         return [*options, *(["--tokenized"] if given else [])]
 
     def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
-        """Return the sizes of a vocabulary; a parser's symbols come before its subwords."""
+        """Return the sizes of a vocabulary, including the number of symbols in a parser's vocabulary."""
         scale, task = self.at(wildcards.scale), self.task(wildcards)
         how = scale.preprocessing(wildcards.task)
         sizes = {"subwords": task.vocabulary, "sentences": how.vocabulary_sentences, "longest": how.max_piece_length}
@@ -190,12 +190,12 @@ class Inputs:
         return {key: part for key, part in self.experiment(wildcards).items() if key not in ("label", "running")}
 
     def initial_weights(self, wildcards: _Wildcards) -> list[str]:
-        """Return the weights that a training begins with, if any: a file, which may be another run's."""
+        """Return the file of a training's initial weights, if any. It may belong to another run."""
         initial = self.experiment(wildcards)["training"]["initial_weights"]
         return [initial] if initial else []
 
     def decoding(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return how a run searches."""
+        """Return the decoding settings of a run."""
         return to_builtins(self.at(wildcards.scale).decoding(wildcards.task))
 
     def weights(self, wildcards: _Wildcards) -> Path:
@@ -203,15 +203,15 @@ class Inputs:
         return run.last if wildcards.suffix == ".last" else run.average
 
     def search(self, wildcards: _Wildcards) -> str:
-        """Return as JSON in which settings the search for a translation differs from the run's."""
+        """Return as JSON the changes to the run's decoding settings."""
         return json.dumps(DECODINGS[wildcards.suffix])
 
     def analysed(self, wildcards: _Wildcards) -> list[Path]:
-        """Return the files that an analysis reads besides a run's weights and the dev set."""
+        """Return the files that an analysis reads in addition to a run's weights and the dev set."""
         return ANALYSES[wildcards.analysis].reads(self.run(wildcards), self.data(wildcards))
 
     def analysis_options(self, wildcards: _Wildcards) -> _Options:
-        """Return an analysis's settings as options of `analyse`."""
+        """Return the settings of an analysis as options of `analyse`."""
         options = ["--data", self.data(wildcards).folder]
         for name, value in registry.settings_of(self.at(wildcards.scale), wildcards.analysis).items():
             options += [f"--{name}", *(value if isinstance(value, list) else [value])]
@@ -228,7 +228,7 @@ class Inputs:
         return to_builtins(self.at(wildcards.scale).section("recall"))
 
     def attended(self, wildcards: _Wildcards) -> registry.Files:
-        """Return the files of the base model that translates, and the text that it translates."""
+        """Return the files of the base run, and the text whose attention is shown."""
         scale = self.at(wildcards.scale)
         run = scale.run(scale.base())
         text = scale.text(scale.first_task, "test", "source")
@@ -239,14 +239,14 @@ class Inputs:
         return json.dumps(_given(self.at(wildcards.scale).entry.figures, "figure3", "figure4", "figure5"))
 
     def files_of(self, entries: dict, wildcard: str) -> Callable[[_Wildcards], registry.Files]:
-        """Return an input function: the files that a table or figure is made from."""
+        """Return an input function for the files that a table or figure reads."""
         return lambda wildcards: entries[getattr(wildcards, wildcard)].files(self.at(wildcards.scale))
 
     def params_of(self, entries: dict, wildcard: str) -> Callable[[_Wildcards], dict[str, Any]]:
         return lambda wildcards: entries[getattr(wildcards, wildcard)].params(self.at(wildcards.scale))
 
     def page_files(self, wildcards: _Wildcards) -> registry.Files:
-        """Return the files that the page is made from; of a partial page those that are there."""
+        """Return the files that the page reads. On a partial page, missing files are left out."""
         scale = self.at(wildcards.scale)
         files = {
             "runs": scale.of_runs(self.reported(scale), lambda run: run.record),
@@ -266,7 +266,7 @@ class Inputs:
         return list(dict.fromkeys(runs))
 
     def samples(self, scale: Pipeline) -> list[Paths]:
-        """Return the test set's translations by each task's first base run, with source and reference."""
+        """Return for each task the test set's translation by the first base run, its source and its reference."""
         translations = []
         for task in scale.entry.tasks:
             run = next((run for run in self.reported(scale) if run[:2] == (task, "base")), None)
@@ -276,7 +276,7 @@ class Inputs:
         return translations
 
     def page_params(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the parameters of the page: what should be there, what cannot be made and why, and prices."""
+        """Return the parameters of the page: expected runs and files, parts that are impossible and why, and prices."""
         scale, report = self.at(wildcards.scale), self.config.report
         runs = {name: TABLES[name].runs(scale) for name in registry.scored_tables(scale)}
         scores = [scale.run(run).scores(TABLES[name].scores) for name, of_table in runs.items() for run in of_table]
@@ -296,7 +296,7 @@ class Inputs:
         }
 
     def everything(self) -> Paths:
-        """Return all tables and figures of the scale that is built, and its page."""
+        """Return all tables, all figures and the page of the configured scale."""
         scale = self.at(self.config.scale)
         tables = product(registry.made(scale, TABLES), ("csv", "json", "md", "tex", "html"))
         figures = product(registry.made(scale, FIGURES), ("pdf", "svg", "png"))
@@ -304,14 +304,14 @@ class Inputs:
 
 
 def untracked(function: Callable[[_Wildcards], Any]) -> Callable[[_Wildcards, list[str]], Any]:
-    """Return the same params function for values whose changes must not run finished jobs again.
+    """Return a params function whose changed values do not rerun finished jobs.
 
-    Snakemake compares no value of a function that takes `output`, as this may hold paths.
+    Snakemake does not compare the values of functions that take `output`, because `output` may contain paths.
     """
     return lambda wildcards, output: function(wildcards)
 
 
 def _given(section: Struct | None, *keys: str) -> dict[str, Any]:
-    """Return the part of a section with these keys, as far as they are given."""
+    """Return the keys of a section that have a value."""
     values = {key: getattr(section, key, None) for key in keys}
     return {key: to_builtins(value) for key, value in values.items() if value is not None}

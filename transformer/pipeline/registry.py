@@ -1,7 +1,7 @@
-"""The tables and figures: the title, the trainings, the files and the parameters of each.
+"""The registry of tables and figures, with the title, trainings, files and parameters of each.
 
-transformer/report/build.py has the function of the same name that makes a table or figure; it takes these files and
-parameters by name. Nothing here imports it: Snakemake starts without the packages that draw.
+transformer/report/build.py calls a function of the same name for each table or figure, with these files and parameters
+as keyword arguments. This module does not import it, so Snakemake starts without the plotting packages.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from transformer.storage.files import InputError
 
 Files = dict[str, Path | list[Path]]
 
-# Other searches by the base model, for the table `bleu_variants`: the suffix of their translations, and what differs.
+# Other searches with the base model for the table `bleu_variants`: suffix of the translations, changed settings.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
-# How a parser searches: the suffix of its trees, and the option. Trees are repaired, or search is held to trees.
+# Searches of a parser: suffix of the trees, option. Either output is repaired, or the search is constrained to trees.
 PARSER_SEARCHES = {"": "", ".constrained": "--constrained"}
 
 
@@ -31,17 +31,17 @@ def _no_runs(pipeline: Pipeline) -> list[RunName]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A table or a figure: its title on the page, and what it is made from."""
+    """A table or a figure: its title on the page, its files and its parameters."""
 
     title: str
-    paper: str = ""  # the file of the paper's numbers, workflow/paper/{paper}.csv
-    runs: Callable[[Pipeline], list[RunName]] = _no_runs  # the trainings that it shows
+    paper: str = ""  # the paper's numbers are in workflow/paper/{paper}.csv
+    runs: Callable[[Pipeline], list[RunName]] = _no_runs  # the trainings in the table or figure
     scores: str = ""  # the name of each run's score file without its ending
-    tested: bool = False  # reads the runs' scores on the test set, too
-    texts: tuple[str, ...] = ()  # attributes of the scale: label, dev_label, data_of_paper
+    tested: bool = False  # true if it also reads the scores on the test set
+    texts: tuple[str, ...] = ()  # attributes of the scale that are parameters: label, dev_label, data_of_paper
     own_files: Callable[[Pipeline], Files] = lambda pipeline: {}
     own_params: Callable[[Pipeline], dict[str, Any]] = lambda pipeline: {}
-    obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # why a scale cannot have it
+    obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # the reason why a scale cannot have it
 
     def score_files(self, pipeline: Pipeline, name: str = "") -> list[Path]:
         return pipeline.of_runs(self.runs(pipeline), lambda run: run.scores(name or self.scores))
@@ -53,7 +53,7 @@ class _Entry:
         return files | self.own_files(pipeline)
 
     def params(self, pipeline: Pipeline) -> dict[str, Any]:
-        """Return the parameters: texts of the scale, the runs that should be there if it shows runs, and its own."""
+        """Return the parameters: attributes of the scale, the expected runs if any, and `own_params`."""
         params = {name: getattr(pipeline, name) for name in self.texts}
         params |= {} if self.runs is _no_runs else {"expected": list(map(str, self.runs(pipeline)))}
         return params | self.own_params(pipeline)
@@ -67,7 +67,7 @@ def _layer_times(pipeline: Pipeline) -> Files:
 
 
 def _recall(pipeline: Pipeline) -> Files:
-    """Return the file of recall by distance; of a partial page, none if it is not there."""
+    """Return the file of recall by distance, or no file on a partial page if it does not exist."""
     path = pipeline.fixed(pipeline.files.recall)
     return {"recall": [path] if not pipeline.partial or path.exists() else []}
 
@@ -94,7 +94,7 @@ def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
 
 def _no_treebank(pipeline: Pipeline) -> str | None:
     missing = not pipeline.parsing or pipeline.absent_treebank
-    return "this scale has no treebank, or it is not on this machine" if missing else None
+    return "this scale has no treebank, or the treebank is not on this machine" if missing else None
 
 
 def _stated_runs(pipeline: Pipeline) -> list[RunName]:
@@ -117,7 +117,7 @@ def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any]:
 
 
 def _missing_settings(pipeline: Pipeline, analysis: str) -> list[str]:
-    """Return the keys of `analyses` without which an analysis is left out."""
+    """Return the required keys of an analysis that `analyses` lacks. An analysis with missing keys is left out."""
     given = set_keys(pipeline.section("analyses"))
     fields = msgspec.structs.fields(ANALYSES[analysis].Settings)
     return [field.name for field in fields if field.required and field.name not in given]
@@ -135,7 +135,7 @@ def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
 
 
 def _bleu_variants_files(pipeline: Pipeline) -> Files:
-    """Return the files of the table `bleu_variants`; of a partial page, another search's translations all or none."""
+    """Return the files of the table `bleu_variants`. A partial page has all translations of a search or none."""
     base = pipeline.runs([pipeline.first_task], ["base"])
     scored = pipeline.of_runs(base, lambda run: run.scores("test"))
     task = pipeline.tasks[pipeline.first_task]
@@ -157,7 +157,7 @@ def _bleu_variants_files(pipeline: Pipeline) -> Files:
 
 
 def _name_of_search(suffix: str) -> str:
-    """Return the name of a search's translations among the files of `bleu_variants`: beam_1, alpha_0."""
+    """Return the name of a search among the files of `bleu_variants`, such as beam_1 or alpha_0."""
     return suffix.removeprefix(".").replace("-", "_")
 
 
@@ -170,7 +170,7 @@ def _logs(pipeline: Pipeline, runs: list[RunName]) -> Files:
     return {"metrics": pipeline.of_runs(runs, lambda run: run.metrics)}
 
 
-TABLES = {  # in the page's order
+TABLES = {  # in the order of the page
     "table1": _Entry(
         "Table 1: kinds of layers", paper="table1", own_files=lambda scale: _layer_times(scale) | _recall(scale)
     ),
@@ -249,22 +249,22 @@ TABLES = {  # in the page's order
 
 
 def _untrained(pipeline: Pipeline) -> str | None:
-    return None if pipeline.base_is_trained else "the base model that it shows is not trained"
+    return None if pipeline.base_is_trained else "the base model is not trained"
 
 
 def _no_transformer(pipeline: Pipeline) -> str | None:
     architecture = pipeline.base_model.architecture
-    return None if architecture == "transformer" else f"it shows a Transformer, and the base model is {architecture!r}"
+    return None if architecture == "transformer" else f"it shows a Transformer, but the base model is {architecture!r}"
 
 
 def _no_positions(pipeline: Pipeline) -> str | None:
-    none = "the base model has none" if pipeline.base_model.positions == "none" else None
+    none = "the base model has no positional encoding" if pipeline.base_model.positions == "none" else None
     return _no_transformer(pipeline) or none or _untrained(pipeline)
 
 
 def _no_dot_products(pipeline: Pipeline) -> str | None:
     attention = pipeline.base_model.attention
-    other = f"it shows dot products, and attention in the base model is {attention}" if attention != "dot" else None
+    other = f"it shows dot products, but the base model has {attention} attention" if attention != "dot" else None
     return _no_transformer(pipeline) or other
 
 
@@ -283,7 +283,7 @@ def _unknown_attention(pipeline: Pipeline) -> str | None:
 def _attention_figure(name: str, title: str) -> _Entry:
     def obstacle(pipeline: Pipeline) -> str | None:
         if getattr(pipeline.entry.figures, name, None) is None:
-            return "config.yaml has no sentence for it at this scale"
+            return "config.yaml has no sentence for this figure at this scale"
         return _unknown_attention(pipeline)
 
     def files(pipeline: Pipeline) -> Files:
@@ -311,7 +311,7 @@ def _no_baseline(pipeline: Pipeline) -> str | None:
     return None if trained else "no model of another architecture is trained"
 
 
-FIGURES = {  # in the page's order
+FIGURES = {  # in the order of the page
     "differences": _Entry(
         "Table 3: the differences from base",
         paper="table3",
@@ -381,17 +381,17 @@ FIGURES = {  # in the page's order
 
 
 def made(pipeline: Pipeline, entries: dict[str, _Entry]) -> list[str]:
-    """Return the tables or figures that a scale has."""
+    """Return the names of the tables or figures that a scale has."""
     return [name for name, entry in entries.items() if not entry.obstacle(pipeline)]
 
 
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
-    """Return why a scale cannot have a part of the page, by its title."""
+    """Return the reasons why a scale cannot have parts of the page, by title."""
     found = {entry.title: entry.obstacle(pipeline) for entry in [*TABLES.values(), *FIGURES.values()]}
     found["Attention viewer"] = _unknown_attention(pipeline)
     return {title: reason for title, reason in found.items() if reason}
 
 
 def scored_tables(pipeline: Pipeline) -> list[str]:
-    """Return the tables with scores, in the page's order, except `bleu_variants`: its runs are in Tables 2 and 3."""
+    """Return the tables with scores in the page's order. `bleu_variants` is left out: Tables 2 and 3 have its runs."""
     return [name for name in made(pipeline, TABLES) if TABLES[name].scores and name != "bleu_variants"]

@@ -1,4 +1,4 @@
-"""One scale of a configuration with its files: what tables, figures and rules ask of it."""
+"""One scale of a configuration with its files, for tables, figures and rules."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -13,8 +13,8 @@ from transformer.config.experiment import Model, load
 from transformer.config.scales import RunName, ScaleSettings
 from transformer.layout import RESOURCES, Results, Run
 
-_BASE = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "P_drop", "epsilon_ls")  # what Table 3 says of base
-_UNTOLD = ("checkpoint_every", "averaged_checkpoints")
+_BASE = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "P_drop", "epsilon_ls")  # Table 3 lists these settings of base
+_UNLISTED = ("checkpoint_every", "averaged_checkpoints")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Pipeline(ScaleSettings):
 
     @property
     def partial(self) -> bool:
-        """Return true if tables and page show finished runs only, and name the others."""
+        """Return true if the tables and the page show only finished runs, and list the others as missing."""
         return self.config.partial
 
     @property
@@ -39,7 +39,7 @@ class Pipeline(ScaleSettings):
 
     @property
     def data_of_paper(self) -> bool:
-        """Return true if scores are compared with the paper's."""
+        """Return true if the scores are comparable with the paper's."""
         return self.entry.data_of_paper
 
     @property
@@ -48,14 +48,14 @@ class Pipeline(ScaleSettings):
         return f"{self.name}: {self.tasks[self.first_task].dev}"
 
     def values(self, experiments: Iterable[str]) -> dict[str, str]:
-        """Return the settings of the first task's runs, by experiment: of base all, of others what differs."""
+        """Return settings of the first task's runs by experiment: the main ones of base, else differences from base."""
         settings = {}
         for name in ("base", *experiments):
             run = self.experiment(self.base(name))
             settings[name] = asdict(run.model) | asdict(run.training)
         base = settings["base"]
         changed = {
-            name: {key: value for key, value in own.items() if value not in (base[key], UNSET) and key not in _UNTOLD}
+            name: {key: value for key, value in own.items() if value not in (base[key], UNSET) and key not in _UNLISTED}
             for name, own in settings.items()
         }
         changed["base"] = {key: base[key] for key in _BASE if base[key] is not UNSET}
@@ -64,37 +64,37 @@ class Pipeline(ScaleSettings):
         return {name: text + " (d_k and d_v as in base)" * kept[name] for name, text in texts.items()}
 
     def paper(self, table: str) -> Path:
-        """Return the file with the numbers that the paper printed."""
+        """Return the file with the numbers printed in the paper."""
         return Path(self.project, f"workflow/paper/{table}.csv")
 
     def run(self, run: RunName) -> Run:
         return self.files.run(*run)
 
     def text(self, task: str, split: str, side: str) -> list[Path]:
-        """Return the plain text of one side of a split, `source` or `target`, or the `trees` of treebanks."""
+        """Return the plain text of one side of a split. side: `source`, `target`, or `trees` for treebanks."""
         entry = self.tasks[task]
-        corpora = getattr(entry, entry.FORMER.get(split, split))  # files keep the former name of a key
+        corpora = getattr(entry, entry.FORMER.get(split, split))  # file names keep the former name of a key
         corpora = corpora if isinstance(corpora, list) else [corpora]
         return [RESOURCES.corpus(corpus, getattr(entry, side, side)) for corpus in corpora]
 
     # ------------------------------------------------------------------ partial pages
 
     def fixed(self, path: Path) -> Path:
-        """Return the path; with `partial`, of a file that exists in a form that no rule matches.
+        """Return the path. With `partial`, return an existing file's path in a form that no rule matches.
 
-        So Snakemake does not rebuild it.
+        This keeps Snakemake from rebuilding the file.
         """
         if not (self.partial and path.exists()):
             return path
         return Path(os.path.relpath(path)) if self.files.folder.is_absolute() else path.absolute()
 
     def of_runs(self, runs: Iterable[RunName], file: Callable[[Run], Path]) -> list[Path]:
-        """Return this file of each run; of a partial page those that exist."""
+        """Return this file of each run. On a partial page, missing files are left out."""
         paths = [self.fixed(file(self.run(run))) for run in runs]
         return [path for path in paths if not self.partial or path.exists()]
 
     def base(self, experiment: str = "base") -> RunName:
-        """Return the run that stands for an experiment: of the first task, with its first seed."""
+        """Return the representative run of an experiment: the first task's run with the first seed."""
         return RunName(self.first_task, experiment, self.seeds(self.first_task, experiment)[0])
 
     def base_file(self, file: Callable[[Run], Path]) -> Path:
@@ -102,7 +102,7 @@ class Pipeline(ScaleSettings):
 
     @cached_property
     def base_model(self) -> Model:
-        """Return the settings of the base model: those of the finished run on a partial page."""
+        """Return the settings of the base model. On a partial page, a finished run's own settings count."""
         path = self.base_file(lambda run: run.experiment)
         return (load(path) if self.partial and path.exists() else self.experiment(self.base())).model
 
@@ -113,6 +113,6 @@ class Pipeline(ScaleSettings):
 
     @property
     def attention_is_known(self) -> bool:
-        """Return true if the attention of the base model is there, or can be computed."""
+        """Return true if the attention of the base model exists or can be computed."""
         transformer = self.base_model.architecture == "transformer"
         return transformer and (self.base_is_trained or self.files.attention.exists())

@@ -1,10 +1,10 @@
-// Asks for the translation of what is typed, and shows the newest answer: all texts as text, never as HTML.
+// Requests translations while the user types, and shows the newest answer. All texts are shown as text, never as HTML.
 (() => {
-  const WAIT = 150; // milliseconds without a key before the server is asked
-  const GONE = "The server does not answer. If it was ended, start it again and type on.";
+  const WAIT = 150; // milliseconds without a key press before a request
+  const GONE = "The server does not answer. If it has stopped, restart it and continue typing.";
   const settings = JSON.parse(document.getElementById("settings").textContent);
   const part = (id) => document.getElementById(id);
-  let newest = new AbortController(); // of the newest question; those before are given up
+  let newest = new AbortController(); // for the newest request; older requests are aborted
   let timer;
 
   function row({ text, score }) {
@@ -24,7 +24,7 @@
     viewer.show(attention);
   }
 
-  // Nothing that belongs to another text stays on the page.
+  // Removes the results of an earlier text from the page.
   function clear(problem) {
     part("problem").textContent = problem;
     part("translation").removeAttribute("aria-busy");
@@ -48,7 +48,7 @@
     const text = part("text").value;
     const body = new Blob([JSON.stringify({ text })]);
     if (!text.trim()) return clear("");
-    if (body.size > settings.bytes) return clear(`This is too long: ${body.size} bytes, at most ${settings.bytes} are read.`);
+    if (body.size > settings.bytes) return clear(`This text is too long: ${body.size} bytes, the maximum is ${settings.bytes}.`);
     part("translation").setAttribute("aria-busy", "true");
     const found = await answer(body, own.signal).catch(() => ({ error: GONE }));
     if (own.signal.aborted) return;
@@ -56,7 +56,7 @@
     else show(found);
   }
 
-  // The name of a language in English, of a code such as de or pt_BR; the code itself of what is none.
+  // Returns the English name of a language code such as de or pt_BR, or the code itself if it is unknown.
   function language(code) {
     try {
       return new Intl.DisplayNames("en", { type: "language" }).of(code.replaceAll("_", "-"));
@@ -65,9 +65,9 @@
     }
   }
 
-  // What the viewer shows now, words and lines, as a file.
+  // Saves the words and lines in the viewer as an SVG file.
   function save() {
-    const [row, side, gap] = [30, 160, 240]; // pixels: the viewer's ROW, the words of one side, the lines
+    const [row, side, gap] = [30, 160, 240]; // pixels: height of a row (the viewer's ROW), width of the words, of the lines
     const lines = part("lines").cloneNode(true);
     const height = lines.viewBox.baseVal.height;
     const make = (name, attributes, parent) => {
@@ -98,5 +98,5 @@
     clearTimeout(timer);
     timer = setTimeout(ask, WAIT);
   });
-  if (part("text").value) ask(); // an example, or what a browser restores
+  if (part("text").value) ask(); // for the example, or for a text that the browser restored
 })();

@@ -1,6 +1,6 @@
-"""A logger for Snakemake that prints one line a job, with the time that is left: `snakemake --logger lines`.
+"""A logger for Snakemake that prints one line per job with the remaining time: `snakemake --logger lines`.
 
-Snakemake finds it as a package of this name on PYTHONPATH, where `make` puts this folder.
+Snakemake finds the logger by the name of this package. `make` adds the package's folder to PYTHONPATH.
 """
 
 import logging
@@ -13,27 +13,27 @@ from snakemake.logging import DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-SECONDS = {"train": 10, "train_parser": 30}  # of a job of the demo, until one of its rule has finished
-OTHERS = 2.5  # the same of other rules
+SECONDS = {"train": 10, "train_parser": 30}  # estimate for a job by rule, from the demo, until the first one finishes
+OTHERS = 2.5  # estimate for a job of any other rule
 
 
 class LogHandler(LogHandlerBase):
-    """A handler that knows which jobs are waiting, and how long finished ones of the same rule took."""
+    """A handler that counts the waiting jobs, and estimates their time from finished jobs of the same rule."""
 
     writes_to_stream = has_filter = has_formatter = True
     writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
         self.began = time.monotonic()
-        self.waiting: Counter[str] = Counter()  # jobs that have not finished, by rule
-        self.jobs: dict[int, tuple[str, str, float]] = {}  # running: rule, what it makes, when it began
-        self.seconds: dict[str, list[float]] = defaultdict(list)  # of finished jobs, by rule
+        self.waiting: Counter[str] = Counter()  # number of unfinished jobs by rule
+        self.jobs: dict[int, tuple[str, str, float]] = {}  # running jobs: rule, first output, start time
+        self.seconds: dict[str, list[float]] = defaultdict(list)  # durations of finished jobs by rule
         self.cores = 1
         self.addFilter(DefaultFilter({}, False, False, self.common_settings.dryrun, False))
         self.setFormatter(DefaultFormatter(show_failed_logs=True))
 
     def emit(self, record) -> None:
-        """Print a line where a job ends; errors and warnings as Snakemake prints them; nothing else."""
+        """Print a line for each finished job, and errors and warnings in Snakemake's format."""
         event = getattr(record, "event", None)
         if event == LogEvent.RESOURCES_INFO:
             self.cores = getattr(record, "cores", None) or self.cores
@@ -56,21 +56,21 @@ class LogHandler(LogHandlerBase):
             self.print(self.format(record))
 
     def left(self) -> str:
-        """Estimate the time left: each waiting job takes as long as those of its rule did, side by side."""
+        """Estimate the remaining time: mean durations of the unfinished jobs' rules, divided by the cores."""
         means = {rule: sum(seconds) / len(seconds) for rule, seconds in self.seconds.items()}
         total = sum(count * means.get(rule, SECONDS.get(rule, OTHERS)) for rule, count in self.waiting.items())
         return f"about {clock(total / self.cores)}"
 
     def elapsed(self) -> str:
-        """Return the time since the beginning."""
+        """Return the time since the start."""
         return clock(time.monotonic() - self.began)
 
     @staticmethod
     def print(line: str) -> None:
-        """Write to stderr, as Snakemake does."""
+        """Write to standard error, like Snakemake."""
         print(line, file=sys.stderr, flush=True)
 
 
 def clock(seconds: float) -> str:
-    """Write minutes and seconds: 2:05."""
+    """Format seconds as minutes and seconds, such as 2:05."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
