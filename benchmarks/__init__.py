@@ -1,1 +1,1 @@
-"""Measurements of this project's speed beside its peers', on the same data, sizes and machine. See README.md."""
+"""Benchmarks of this project and its peers on the same data, model sizes and machine. See README.md."""

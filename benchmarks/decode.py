@@ -1,4 +1,4 @@
-"""The speed of translation, beside CTranslate2 and Hugging Face's Transformers with the same weights."""
+"""The benchmark of translation speed: this project, CTranslate2 and Hugging Face's Transformers, same weights."""
 
 import json
 import os
@@ -30,10 +30,10 @@ from transformer.storage.files import InputError
 from transformer.translation.marian import save_marian
 from transformer.translation.translator import by_length, search
 
-TOKENS = "tokens"  # the batch size that is the run's own
-ANY = 10**9  # tokens: all sentences of a call are one batch
+TOKENS = "tokens"  # a batch size: the number of tokens in the run's settings
+ANY = 10**9  # maximum of tokens that puts all sentences of a call into one batch
 Ids = list[list[int]]
-# From sentences, ids with EOS, the beam and the most padded tokens of a batch, to ids without EOS.
+# Arguments: sentences (ids with EOS), beam size, maximum of padded tokens in a batch. Result: ids without EOS.
 System = Callable[[Ids, int, int], Ids]
 
 
@@ -49,7 +49,7 @@ def ours(model: Seq2Seq, rows: int, decoding: Decoding) -> System:
 
 
 def marian(folder: Path, decoding: Decoding) -> System:
-    """Open Transformers' model of an exported folder. A batch has its largest limit; outputs are cut."""
+    """Open an exported folder with Transformers. A batch uses its largest length limit; outputs are cut to theirs."""
     from transformers import MarianMTModel
 
     model = MarianMTModel.from_pretrained(folder).to(best_device()).eval()
@@ -73,10 +73,10 @@ def marian(folder: Path, decoding: Decoding) -> System:
 
 
 def ctranslate2(folder: Path, rows: int, decoding: Decoding, compute_type: str) -> System:
-    """Open CTranslate2's search on its own conversion. It translates many sentences side by side, one a thread."""
+    """Open CTranslate2's search with converted weights. Many sentences are translated in parallel, one per thread."""
     require("ctranslate2")
     if best_device().type != "cpu":
-        raise LeftOut("compared on the processor only")
+        raise LeftOut("this comparison runs only on the processor")
     from ctranslate2 import Translator
     from ctranslate2.converters import TransformersConverter
 
@@ -109,7 +109,7 @@ NAMES = {
     "ctranslate2-int8": "CTranslate2, int8",
     "transformers": "Transformers (MarianMTModel)",
 }
-system: System | None = None  # of this process, if it is a worker's
+system: System | None = None  # set only in worker processes
 
 
 def start(name: str, folder: Path, run: Run, data: Data, threads: int) -> None:
@@ -138,7 +138,7 @@ def translate(*arguments: Any) -> tuple[float, Ids]:
 
 
 def apart(name: str, stack: ExitStack, *work: Any) -> Callable[..., tuple[float, Ids]]:
-    """Open a system in a process of its own, which disturbs no other's threads; return its `translate`."""
+    """Open a system in its own process, separate from other systems' threads. Return its `translate`."""
     pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
     pool.submit(start, name, *work).result()
     return lambda *sentences: pool.submit(translate, *sentences).result()
@@ -146,7 +146,7 @@ def apart(name: str, stack: ExitStack, *work: Any) -> Callable[..., tuple[float,
 
 @dataclass
 class Translated:
-    """One system's outputs, by the sentences' indices, and their seconds together."""
+    """One system's outputs by sentence index, and their total time in seconds."""
 
     outputs: dict[int, list[int]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -161,22 +161,22 @@ def main(
     threads: PositiveInt = THREADS,
     output: Path | None = None,
 ) -> None:
-    """Measure the speed of translation beside other systems'.
+    """Compare the speed of translation with other systems.
 
     python -m benchmarks.decode --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
 
     Args:
-        run: A trained run.
-        data: The folder of its data.
-        batches: Sentences in a batch; by default 1, 8, 64 and 512. Batches by tokens come last.
-        sentences: Number of sentences, from the beginning of the dev set.
-        output: The JSON file; results/decode-LABEL.json if not given.
+        run: folder of a trained run
+        data: folder of the run's data
+        batches: numbers of sentences in a batch; default: 1, 8, 64 and 512; batches by tokens come last
+        sentences: number of sentences, from the beginning of the dev set
+        output: JSON file to write; default: results/decode-LABEL.json
     """
     trained, prepared = Run(run), Data(data)
     decoding, experiment = load(trained.decoding, Decoding), load(trained.experiment)
     arrays = (TokenArray.open(prepared.ids("dev", name), prepared.offsets("dev", name)) for name in SIDES)
     sources, references = ([each[index].tolist() for index in range(min(sentences, len(each)))] for each in arrays)
-    # Otherwise OpenMP's threads spin for milliseconds after a turn, into the next system's turn.
+    # With the default policy, OpenMP's threads would spin for milliseconds and slow the next system down.
     os.environ["OMP_WAIT_POLICY"] = "passive"
     with TemporaryDirectory() as folder, ExitStack() as stack:
         kinds = {name: partial(apart, name, stack) for name in NAMES}
@@ -194,7 +194,7 @@ def main(
 def measured(
     workers: dict[str, Callable], sources: Ids, size: int | str, decoding: Decoding, threads: int
 ) -> dict[str, Translated]:
-    """Translate each chunk by one system after another. A chunk is a batch or, by tokens, a batch for each thread."""
+    """Translate each chunk with all systems in turn. A chunk is one batch, or with TOKENS one batch per thread."""
     if size == TOKENS:
         tokens, chunks = decoding.max_tokens, by_length(sources, decoding.max_tokens * threads)
     else:
@@ -210,7 +210,7 @@ def measured(
 
 
 def numbers(name: str, taken: dict, greedy: dict, references: Ids, vocabulary: Subwords) -> dict[str, float]:
-    """Return a system's speed by batch size, and its best time, BLEU and words beside the first system's."""
+    """Return a system's speed by batch size and its BLEU. Compare its best time and outputs with the first system."""
     first = next(iter(greedy))
     fastest = {each: min(of_size[each].seconds for of_size in taken.values()) for each in (name, first)}
     outputs = [ids for _, ids in sorted(taken[TOKENS][name].outputs.items())]

@@ -1,6 +1,6 @@
-"""The first ten minutes on a GPU: does it compute like the processor, does it resume after a kill, how fast is it?
+"""Checks of a GPU in ten minutes: results like the processor's, resumption after a kill, and speed.
 
-On a processor the checks run with small models, and measure nothing.
+On a processor, the checks use small models and measure no speed.
 """
 
 import itertools
@@ -44,18 +44,18 @@ from transformer.translation.translator import search
 CPU = torch.device("cpu")
 RECORD = Path("results/record/multi30k/runs/en-de/base")
 DATA = Data(Path("results/multi30k/data/en-de"))
-# The largest distance of a gradient from float32's on the processor, over its norm: bfloat16 keeps 8 bits.
+# Maximum relative distance of a gradient from float32's on the processor. bfloat16 has 8 bits of precision.
 NEAR = {torch.float32: 1e-3, torch.bfloat16: 0.1}
 WORDS = {"failed": "FAILED", "leftout": "left out"}
 LENGTHS = {"ragged": [1, 2, 128, 129, 64, 65, 63, 17, 250, 5], "one token": [1], "short": [3] * 40}
 
 
 class Failed(Exception):
-    """A fault that a check found."""
+    """A fault found by a check."""
 
 
 def kernels() -> dict:
-    """Compare the loss and gradient of a step, in each form that a training takes, with float32 on the processor."""
+    """Compare the loss and gradient of each form of a training step with float32 on the processor."""
     device = best_device()
     width = {} if device.type == "cuda" else {"d_model": 64, "d_ff": 64, "d_k": 8, "d_v": 8}
     config = structs.replace(of_paper("base", 1).experiment.model, N=2, P_drop=0.0, **width)
@@ -73,7 +73,7 @@ def kernels() -> dict:
             apart = float((gradient - expected[1]).norm() / expected[1].norm())
             errors = found[f"{name}, {form}"] = {"loss": abs(loss / expected[0] - 1), "gradient": apart}
             if not (apart <= NEAR[arguments[1]] and errors["loss"] <= NEAR[arguments[1]] / 10):
-                raise Failed(f"{name}, {form}: {errors}, apart from float32 on the processor")
+                raise Failed(f"{name}, {form}: the relative errors to float32 on the processor are too large: {errors}")
     return found
 
 
@@ -86,9 +86,9 @@ def step_of(model: Transformer, text: ParallelText, compute, dtype: torch.dtype,
 
 
 def speed(model: str) -> dict:
-    """Time the paper's base or big model, beside a plain loop around torch.nn.Transformer."""
+    """Time the paper's base or big model and a plain loop around torch.nn.Transformer."""
     if best_device() == CPU:
-        raise LeftOut("the paper's models take a processor minutes a step")
+        raise LeftOut("a step of the paper's models takes minutes on a processor")
     output = file_of(f"train-paper-{model}", torch.cuda.get_device_name())
     train.main(model=model, output=output)
     return {"written": str(output)}
@@ -101,7 +101,7 @@ def small(steps: int) -> Workload:
         "model": {"N": 2, "d_model": 64, "d_ff": 64, "h": 4, "d_k": 16, "d_v": 16}
         | dict.fromkeys(("embedding_rows", "output_rows"), 999),
         "training": {"steps": steps, "source_tokens": 2000, "target_tokens": 2000, "checkpoint_every": 1},
-        "running": {"evaluate_every": steps, "save_every": 2, "bleu_sentences": 0},
+        "logging": {"evaluate_every": steps, "save_every": 2, "bleu_sentences": 0},
     }
     parts = {name: structs.replace(getattr(work.experiment, name), **part) for name, part in changes.items()}
     text, dev = (random_text(seed, pairs, 999) for seed, pairs in ((1, 2000), (2, 50)))
@@ -113,7 +113,7 @@ def until_killed(folder: Path) -> None:
 
 
 def resume() -> dict:
-    """Kill a training after it has saved a state; the resumed one must end like an undisturbed one."""
+    """Kill a training after it has saved a state. The resumed training must end like an undisturbed training."""
     with TemporaryDirectory() as place:
         killed, whole = Path(place, "killed"), Path(place, "whole")
         process = get_context("spawn").Process(target=until_killed, args=(killed,))
@@ -127,18 +127,18 @@ def resume() -> dict:
         runs = [small(steps).training(folder) for folder in (killed, whole)]
         perplexities = [run.train(StopSignals(), "benchmark").dev_perplexity for run in runs]
     if first == 0 or abs(perplexities[0] / perplexities[1] - 1) > 0.01:
-        raise Failed(f"killed after step {first}: dev perplexity {perplexities[0]}, undisturbed {perplexities[1]}")
+        raise Failed(f"dev perplexity {perplexities[0]} after a kill at step {first}, undisturbed {perplexities[1]}")
     return {"killed_after": first, "dev_perplexity": perplexities}
 
 
 def data() -> Data:
     if not DATA.manifest.exists():
-        raise LeftOut(f"no {DATA.folder} (snakemake --config scale=multi30k -- {DATA.manifest} makes it)")
+        raise LeftOut(f"{DATA.folder} is missing; run snakemake --config scale=multi30k -- {DATA.manifest}")
     return DATA
 
 
 def curve() -> dict:
-    """Train Multi30k's base for 300 steps; its loss after 250 to 300 must be in the range of the record's seeds."""
+    """Train Multi30k's base for 300 steps. The loss of steps 250 to 300 must be in the range of the record's seeds."""
     work = of_run(RECORD / "1", data().folder)
     losses: list[float] = []
     with TemporaryDirectory() as place:
@@ -150,12 +150,12 @@ def curve() -> dict:
     recorded = [next(one["loss"] for one in map(json.loads, log) if one.get("step") == 300) for log in logs]
     ours = float(np.mean(losses[250:]))
     if not min(recorded) - 0.1 <= ours <= max(recorded) + 0.1:
-        raise Failed(f"loss {ours:.3f} after 250 to 300 steps, recorded {min(recorded):.3f} to {max(recorded):.3f}")
+        raise Failed(f"loss of steps 250 to 300: {ours:.3f}, recorded {min(recorded):.3f} to {max(recorded):.3f}")
     return {"loss": ours, "recorded": recorded}
 
 
 def decoding() -> dict:
-    """Translate Multi30k's dev set with the record's model, and compare some translations with the processor's."""
+    """Translate Multi30k's dev set with the recorded model. Compare 50 translations with those of the processor."""
     run, dev = Run(RECORD / "1"), open_text(data(), "dev").source
     config, options = load(run.experiment).model, load(run.decoding, Decoding)
     sentences = [dev[index].tolist() for index in range(len(dev))]
@@ -166,22 +166,22 @@ def decoding() -> dict:
     seconds, found = timed(lambda: search(model, config.output_rows, sentences, options))
     same = sum(ids == other for ((ids, _),), ((other, _),) in zip(found, expected, strict=False))
     if same < 0.9 * len(expected):
-        raise Failed(f"{same} of {len(expected)} translations are the processor's")
+        raise Failed(f"only {same} of {len(expected)} translations equal those of the processor")
     return {"sentences_per_second": len(sentences) / seconds, "same_as_the_processors": [same, len(expected)]}
 
 
 def together() -> dict:
-    """Train with two processes, on two GPUs by NCCL or on a processor by gloo, as one process does."""
+    """Compare a training of two processes (two GPUs with NCCL, or a processor with gloo) with one process."""
     if 0 < torch.cuda.device_count() < 2:
-        raise LeftOut("one GPU only")
+        raise LeftOut("the machine has only one GPU")
     with TemporaryDirectory() as place:
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
         subprocess.run([*launch, "benchmarks.gpu", "--rank-in", place], check=True)
         both = json.loads(Path(place, "both").read_text(encoding="utf-8"))
-        alone = small(10).training(Path(place, "alone")).train(StopSignals(), "benchmark").dev_perplexity
-    if abs(both / alone - 1) > 0.01:
-        raise Failed(f"dev perplexity {both} with two processes, {alone} with one")
-    return {"dev_perplexity": [both, alone]}
+        single = small(10).training(Path(place, "single")).train(StopSignals(), "benchmark").dev_perplexity
+    if abs(both / single - 1) > 0.01:
+        raise Failed(f"dev perplexity {both} with two processes, {single} with one process")
+    return {"dev_perplexity": [both, single]}
 
 
 def one_of_two(place: Path) -> None:
@@ -200,13 +200,13 @@ CHECKS |= {model: partial(speed, model) for model in ("base", "big")}
 
 
 def main(*checks: str, limit: PositiveInt = 300, output: Path | None = None, rank_in: Path | None = None) -> None:
-    """Check a GPU, and measure it. Exits with 1 if a check has failed.
+    """Check a GPU and measure its speed. Exits with 1 if a check fails.
 
     Args:
-        checks: Some of the checks; by default, all.
-        limit: Seconds for each.
-        output: The JSON file, written after each check; by default, results/gpu-DEVICE.json.
-        rank_in: The folder of two processes, of which this one is one.
+        checks: names of the checks; default: all
+        limit: time limit of each check in seconds
+        output: JSON file, written after each check; default: results/gpu-DEVICE.json
+        rank_in: folder of the check `together`; it starts two processes with this option
     """
     if rank_in:
         one_of_two(rank_in)
@@ -215,26 +215,26 @@ def main(*checks: str, limit: PositiveInt = 300, output: Path | None = None, ran
 
 
 def run_all(checks: tuple[str, ...], limit: int, output: Path | None) -> int:
-    """Run each check in a process of its own, print a line for each and a verdict, and return the exit code."""
+    """Run each check in its own process. Print a line per check and a summary, and return the exit code."""
     hardware = provenance.hardware(best_device())
     about = {"measured": provenance.now(), "commit": provenance.commit(), "hardware": hardware}
     path, found = output or file_of("gpu", hardware), {}
     for name in checks:
         started = time.perf_counter()
-        answer = found[name] = run_alone(name, limit)
+        answer = found[name] = run_isolated(name, limit)
         answer["seconds"] = round(time.perf_counter() - started, 1)
         with replacing(path) as file:
             json.dump(about | {"versions": provenance.versions(), "checks": found}, file, indent=1)
-        verdict = next((f"{word}: {answer[key]}" for key, word in WORDS.items() if key in answer), "right")
+        verdict = next((f"{word}: {answer[key]}" for key, word in WORDS.items() if key in answer), "passed")
         print(f"{name:9} {answer['seconds']:6.1f} s  {verdict}", flush=True)
     failed, left_out = ([name for name in found if word in found[name]] for word in WORDS)
-    verdict = f"{', '.join(failed)} failed" if failed else "all that was tried is right"
+    verdict = f"{', '.join(failed)} failed" if failed else "all completed checks passed"
     print(f"{hardware}: {verdict}; left out: {', '.join(left_out) or 'nothing'}; {path}")
     return int(bool(failed))
 
 
-def run_alone(check: str, limit: int) -> dict:
-    """Run a check in a process of its own, for up to `limit` seconds; return its findings."""
+def run_isolated(check: str, limit: int) -> dict:
+    """Run a check in its own process for up to `limit` seconds. Return its findings."""
     context = get_context("spawn")
     findings = context.SimpleQueue()
     process = context.Process(target=answer, args=(check, findings))
@@ -242,11 +242,11 @@ def run_alone(check: str, limit: int) -> dict:
     process.join(limit)
     ended = process.exitcode
     process.kill()
-    with suppress(ProcessLookupError):  # its own processes must not slow the next check down
+    with suppress(ProcessLookupError):  # its child processes must not slow the next check down
         os.killpg(process.pid, signal.SIGKILL)
     if ended is None:
-        return {"failed": f"not done after {limit} s"}
-    return {"failed": f"exit code {ended}; its message is above"} if ended else findings.get()
+        return {"failed": f"not finished after {limit} s"}
+    return {"failed": f"exit code {ended}; see the message above"} if ended else findings.get()
 
 
 def answer(check: str, findings: SimpleQueue) -> None:

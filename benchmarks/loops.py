@@ -1,4 +1,4 @@
-"""The training loops that take turns: each system has a `loop`, and the `dtype` of its matrix products."""
+"""The training loops of the compared systems. Each system has a `loop`, and the `dtype` of its matrix products."""
 
 import logging
 import math
@@ -30,11 +30,11 @@ SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's ids
 
 @dataclass
 class Step:
-    """The batch of one step, and its loss."""
+    """A training step with its batch and its loss."""
 
     lengths: np.ndarray  # [2, pairs] tokens, source and target
-    positions: int  # of the padded grids of both sides, with padding
-    loss: Callable[[], float] | None = None  # label-smoothed, per target token, in nats; None if not comparable
+    positions: int  # number of tokens on both sides, including padding
+    loss: Callable[[], float] | None = None  # label-smoothed, in nats per target token; None if not comparable
 
 
 class Loop:
@@ -42,27 +42,27 @@ class Loop:
 
     def __init__(self, run: Callable[[], object]):
         self.greenlet = greenlet(run)
-        self.next: Step = self.greenlet.switch()  # goes as far as the first step
+        self.next: Step = self.greenlet.switch()  # runs up to the first step
 
     def step(self) -> Step:
-        """Let the loop take its next step, and halt before the one after it."""
+        """Run the loop's next step, and halt before the following step."""
         done, self.next = self.next, self.greenlet.switch()
         if self.greenlet.dead:
-            raise RuntimeError("a training loop has ended before the benchmark did")
+            raise RuntimeError("a training loop has ended before the benchmark")
         return done
 
     def close(self) -> None:
-        """End the halted loop, and let it clean up."""
+        """End the halted loop and let it clean up."""
         self.greenlet.throw()
 
 
 def pause(step: Step) -> None:
-    """Halt the calling loop before this step, until its next turn."""
+    """Halt the calling loop before this step until its next turn."""
     getcurrent().parent.switch(step)
 
 
 class Halting(TrainingRun):
-    """This project's training, which halts before each step."""
+    """This project's training, with a halt before each step."""
 
     def update(self, indices: np.ndarray, *rest) -> Update:
         lengths = self.text.lengths[:, indices]
@@ -75,7 +75,7 @@ class Halting(TrainingRun):
 
 
 class Ours:
-    """This project's training, as its command runs it."""
+    """This project's training, as the command `train` runs it."""
 
     def __init__(self, folder: Path, workload: Workload):
         run = workload.training(folder, Halting)
@@ -94,11 +94,11 @@ class Network(nn.Module):
         self.register_buffer("positions", sinusoids(POSITIONS, config.d_model, config.sinusoids))
         sizes = (config.d_model, config.h, config.N, config.N, config.d_ff, config.P_drop)
         self.layers = nn.Transformer(*sizes, layer_norm_eps=LAYER_NORM_EPSILON, batch_first=True)
-        self.layers.encoder.norm = self.layers.decoder.norm = None  # which pre-norm needs
+        self.layers.encoder.norm = self.layers.decoder.norm = None  # only pre-norm needs these layers
         theirs = [*self.layers.encoder.layers, *self.layers.decoder.layers]
         for layer, mine in zip(theirs, [*ours.encoder, *ours.decoder], strict=True):
             copy_layer(layer, mine)
-            # PyTorch has one rate for all places of dropout; the paper has no dropout inside the feed-forward network.
+            # PyTorch has one dropout rate for the whole layer, but the feed-forward network has no inner dropout.
             layer.dropout.p = 0.0
             for module in layer.modules():
                 if isinstance(module, nn.MultiheadAttention):
@@ -111,7 +111,7 @@ class Network(nn.Module):
         masks = {"src_key_padding_mask": padding, "memory_key_padding_mask": padding, "tgt_mask": causal}
         output = self.layers(self.embed(source), self.embed(target), tgt_is_causal=True, **masks)
         logits = F.linear(output, self.embedding)
-        # PyTorch spreads epsilon over all V rows, the authors' code over the V - 1 wrong ones.
+        # PyTorch distributes epsilon over all V rows, the authors' code over the V - 1 wrong rows.
         V = len(self.embedding)
         smoothing = {"ignore_index": PAD, "label_smoothing": epsilon * V / (V - 1)}
         return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), **smoothing)
@@ -134,7 +134,7 @@ def copy_layer(theirs: nn.Module, mine: nn.Module) -> None:
 
 
 def copy_attention(theirs: nn.MultiheadAttention, mine: SelfAttention | CrossAttention) -> None:
-    """Copy an attention's weights; queries, keys and values are one matrix there."""
+    """Copy an attention's weights. PyTorch has one matrix for queries, keys and values."""
     parts = [mine.query_key_value] if isinstance(mine, SelfAttention) else [mine.query, mine.key_value]
     theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
     theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
@@ -142,7 +142,7 @@ def copy_attention(theirs: nn.MultiheadAttention, mine: SelfAttention | CrossAtt
 
 
 class Plain:
-    """The loop that a person writes around nn.Transformer: padded batches, PyTorch's own loss and Adam."""
+    """A straightforward loop around nn.Transformer, with padded batches and PyTorch's loss and Adam."""
 
     def __init__(self, folder: Path, workload: Workload):
         self.workload, model = workload, workload.experiment.model
@@ -180,9 +180,9 @@ class Plain:
 
 
 class Joey:
-    """JoeyNMT's own TrainManager, data loader, batching and loss; in float16 on a GPU (its option fp16).
+    """JoeyNMT with its own TrainManager, data loader, batching and loss. On a GPU it uses float16 (its option fp16).
 
-    Its SentencePiece tokeniser does not work with this project's version, so it reads the rows of subwords as words.
+    Its SentencePiece tokeniser is incompatible with this project's version, so it reads the subwords' ids as words.
     """
 
     def __init__(self, folder: Path, workload: Workload):
@@ -193,14 +193,14 @@ class Joey:
             sides = [text.source, text.target]
             pairs = ([" ".join(map(str, side[index][:-1])) for side in sides] for index in range(len(text.source)))
             write_columns(pairs, [folder / f"{split}.source", folder / f"{split}.target"])
-        # JoeyNMT adds four words of its own, so that it has one row more.
+        # JoeyNMT adds four special words, so its embedding has one more row.
         words = range(UNK + 1, workload.experiment.model.embedding_rows)
         write_columns(([str(word)] for word in words), [folder / "words.txt"])
         self.settings = settings(workload, folder, fp16=self.dtype == torch.float16)
         self.loop = Loop(self.train)
 
     def train(self) -> None:
-        """Do what `python -m joeynmt train` does, with a TrainManager that halts before each step."""
+        """Train like `python -m joeynmt train`, with a TrainManager that halts before each step."""
         from joeynmt.config import parse_global_args, set_validation_args
         from joeynmt.prediction import prepare
         from joeynmt.training import TrainManager
@@ -219,11 +219,11 @@ class Joey:
 
 
 def settings(workload: Workload, folder: Path, fp16: bool) -> dict:
-    """Return JoeyNMT's configuration of the same model, training and data. Raises LeftOut if it has no such model."""
+    """Return JoeyNMT's configuration of this workload. Raises LeftOut if JoeyNMT does not support the model."""
     model, training = workload.experiment.model, workload.experiment.training
     require_paper("JoeyNMT", model)
     if not training.warmup or model.sinusoids != "interleaved":
-        raise LeftOut("JoeyNMT has a warm-up and interleaved sinusoids only")
+        raise LeftOut("JoeyNMT supports only trainings with warm-up and models with interleaved sinusoids")
     side = {"level": "word", "lowercase": False, "max_length": -1, "voc_file": str(folder / "words.txt")}
     symbols = {f"{name}_id": id for name, id in SPECIAL.items()} | {f"{name}_token": f"<{name}>" for name in SPECIAL}
     data = {split: str(folder / split) for split in ("train", "dev")}

@@ -1,4 +1,4 @@
-"""One translation by every metric: outputs of real systems on newstest2014, beside their makers' scores.
+"""Scores of real systems' translations of newstest2014 in all metrics, and the scores published by their authors.
 
     python -m benchmarks.measures --downloads resources/downloads
 
@@ -26,13 +26,13 @@ OPUS = f"{RAW}Helsinki-NLP/OPUS-MT-testsets/ac0f19c0be3cb4e0d9450fcb2d7a9847c4bd
 
 
 class System(NamedTuple):
-    """A system, with the output and the BLEU that its makers published."""
+    """A system with its published output and BLEU."""
 
     name: str
     output: str
     published: float = nan
-    sentences: int = 2737  # that it read; 2,737 are the filtered test set
-    tokens: bool = False  # the output is Moses tokens with compounds split, not text
+    sentences: int = 2737  # number of sentences in the output; 2,737 are the filtered test set
+    tokens: bool = False  # true if the output is Moses tokens with split compounds, not text
 
 
 SYSTEMS = (
@@ -42,7 +42,7 @@ SYSTEMS = (
     System("marian-8-en-de", f"{MARIAN}/model_base_fbgemm_packed8.avx2.expected", 29.5, 100, tokens=True),
     System("bergamot-en-fr", f"{MOZILLA}/en-fr/wmt14.bergamot-base-memory.fr", 41.1, 3003),
 )
-# The paper's metric, and other metrics of bleu.py, as readers know them.
+# The paper's metric and other metrics of bleu.py, by their usual names.
 METRIC_NAMES = {
     bleu.PAPER: "the paper's measure",
     "tokenized": "multi-bleu.perl on Moses tokens, nothing else",
@@ -68,14 +68,14 @@ def main(*, downloads: Path, output: Path = Path("workflow/paper/measures.csv"))
 
 
 def rows_of(system: System, downloads: Path) -> list[tuple]:
-    """Score a system's output by all metrics, by mistake, and like its makers; return rows of COLUMNS."""
+    """Score a system's output with all metrics, with common mistakes, and like its authors. Return rows of COLUMNS."""
     output, language = list(read_lines(download(system.output, downloads))), system.name[-2:]
     references = find_references(system, language, downloads)
     hypotheses, theirs, mistaken = output, references, {}
     if system.tokens:
         detokenize = MosesDetokenizer(language).detokenize
         hypotheses = [detokenize(line.replace(bleu.SPLIT, "-").split()) for line in output]
-        theirs = bleu.paper_tokens(references, language)  # tokenised and split in the same way
+        theirs = bleu.paper_tokens(references, language)  # tokenised and split like the output
         mistaken["sacreBLEU of split tokens against text"] = bleu.measure(BLEU(force=True), output, references)["score"]
     mistaken = mistakes(hypotheses, references, language) | mistaken
     metrics = bleu.bleu_scores(hypotheses, references, language)
@@ -89,17 +89,17 @@ def rows_of(system: System, downloads: Path) -> list[tuple]:
 
 
 def find_references(system: System, language: str, downloads: Path) -> list[str]:
-    """Find the references by the sentences that a system read, mostly a part of the test set."""
+    """Find the references of a system's source sentences, which may be only a part of the test set."""
     sides = [f"{OPUS}/2014/en-{language}/newstest2014.{side}" for side in ("en", language)]
     known: dict[str, list[str]] = defaultdict(list)
     for source, reference in read_pairs(*(download(url, downloads) for url in sides)):
         known[source].append(reference)
     read = list(read_lines(download(f"{MOZILLA}/en-{language}/wmt14.en", downloads)))[: system.sentences]
-    return [known[line].pop(0) for line in read]  # IndexError: a sentence that the test set does not have
+    return [known[line].pop(0) for line in read]  # IndexError if a sentence is not in the test set
 
 
 def mistakes(hypotheses: list[str], references: list[str], language: str) -> dict[str, float]:
-    """Compute BLEU of detokenised sentences in other ways, mostly common mistakes."""
+    """Compute BLEU of detokenised sentences with common mistakes."""
     plain, reference = bleu.plain_quotes(references), bleu.paper_reference(references, language)
     words = bleu.moses_tokens(hypotheses, language)
     escaped = bleu.paper_tokens(hypotheses, language, escape=True)
@@ -114,7 +114,7 @@ def mistakes(hypotheses: list[str], references: list[str], language: str) -> dic
 
 
 def download(url: str, folder: Path) -> Path:
-    """Return a file of the folder, downloaded if missing. Each address names a commit, so its bytes never change."""
+    """Return a file in the folder, downloaded if missing. Each URL contains a commit, so the bytes never change."""
     path = folder / url.removeprefix("https://")
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Common parts of benchmarks: timing, peers that may be missing, and a JSON file of its results."""
+"""Common parts of the benchmarks: timing, optional peers, and the JSON file of results."""
 
 import importlib.metadata
 import importlib.util
@@ -25,17 +25,17 @@ PEERS = ("joeynmt", "ctranslate2", "transformers")
 
 
 class LeftOut(Exception):
-    """The reason why a system takes no part in a benchmark."""
+    """The reason for leaving a system out of a benchmark."""
 
 
 def require(package: str) -> None:
     """Raise LeftOut if a peer is not installed."""
     if importlib.util.find_spec(package) is None:
-        raise LeftOut(f"{package} is not installed (make benchmarks)")
+        raise LeftOut(f"{package} is not installed; run `make benchmarks`")
 
 
 def require_paper(peer: str, config: Model) -> None:
-    """Raise LeftOut if a model is not the paper's, the only one that toolkits have."""
+    """Raise LeftOut if a model is not the paper's. Other toolkits support only the paper's model."""
     options = [field for field in fields(Model) if not (field.required or field.default is UNSET)]  # the paper's values
     own = [field.name for field in options if getattr(config, field.name) != field.default]
     if config.d_k * config.h != config.d_model or config.d_v != config.d_k:
@@ -43,13 +43,13 @@ def require_paper(peer: str, config: Model) -> None:
     if config.positions != "sinusoid" or config.target_spaces or config.output_rows != config.embedding_rows:
         own.append("positions or embeddings")
     if own:
-        raise LeftOut(f"{peer} has only the paper's model, which this run changes: {', '.join(own)}")
+        raise LeftOut(f"{peer} supports only the paper's model; this run differs in {', '.join(own)}")
 
 
 def opened(
     kinds: dict[str, Callable], titles: dict[str, str], folder: Path, *work: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Open each system in a folder of its own. Return the systems, and by title the reasons of those left out."""
+    """Open each system in its own folder. Return the systems, and by title the reasons for leaving systems out."""
     systems, left_out = {}, {}
     for name, kind in kinds.items():
         (folder / name).mkdir()
@@ -61,7 +61,7 @@ def opened(
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds until the device has done an action, and the action's value."""
+    """Run an action. Return the seconds until the device has finished, and the action's value."""
     synchronize = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
     synchronize()
     started = perf_counter()
@@ -71,7 +71,7 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def product_speed(dtype: torch.dtype) -> float:
-    """Return the FLOP/s in the product of two large square matrices."""
+    """Return the FLOP/s of a product of two large square matrices."""
     size, times = (8192, 8) if torch.cuda.is_available() else (1536, 1)
     a, b = (torch.randn(size, size, device=best_device()).to(dtype) for _ in range(2))
     seconds, _ = timed(lambda: [a @ b for _ in range(times)])
@@ -79,7 +79,7 @@ def product_speed(dtype: torch.dtype) -> float:
 
 
 def leave(benchmark: str, label: str, output: Path | None, systems: dict[str, dict], **more: Any) -> None:
-    """Print a table of the systems' numbers; write them with the commit, hardware and versions."""
+    """Print a table of the systems' numbers, and write them with the commit, hardware and versions."""
     peers = {each: importlib.metadata.version(each) if importlib.util.find_spec(each) else None for each in PEERS}
     about = {
         "benchmark": benchmark,
@@ -88,7 +88,7 @@ def leave(benchmark: str, label: str, output: Path | None, systems: dict[str, di
         "commit": provenance.commit(),
         "hardware": provenance.hardware(best_device()),
         "threads": torch.get_num_threads(),
-        "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute
+        "load": round(os.getloadavg()[0], 1),  # mean number of runnable processes in the last minute
         "versions": provenance.versions() | peers,
     }
     with replacing(output or FOLDER / f"{benchmark}-{label}.json") as file:

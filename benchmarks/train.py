@@ -1,4 +1,4 @@
-"""The speed of training, beside JoeyNMT and a plain loop around torch.nn.Transformer."""
+"""The benchmark of training speed: this project, JoeyNMT and a plain loop around torch.nn.Transformer."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,24 +19,24 @@ from transformer.training.loop import total_lengths
 
 SYSTEMS = {"ours": Ours, "plain": Plain, "joeynmt": Joey}
 NAMES = {"ours": "this project", "plain": "torch.nn.Transformer", "joeynmt": "JoeyNMT"}
-PAIRS = 100_000  # random ones, of the paper's models
+PAIRS = 100_000  # random sentence pairs for the paper's models
 IN_A_ROW = 10 if torch.cuda.is_available() else 1
 
 
 @dataclass
 class Taken:
-    """One system's steps and seconds at each turn."""
+    """One system's steps and seconds in each turn."""
 
     dtype: torch.dtype
     turns: list[list[Step]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
     def tokens(self) -> np.ndarray:
-        """Return the source and target tokens of each turn, without padding: [2, turns]."""
+        """Return the numbers of source and target tokens in each turn, without padding: [2, turns]."""
         return np.array([sum(step.lengths.sum(axis=1) for step in turn) for turn in self.turns]).T
 
     def speeds(self) -> np.ndarray:
-        """Return the target tokens a second of each turn."""
+        """Return the target tokens per second of each turn."""
         return self.tokens()[1] / self.seconds
 
 
@@ -51,17 +51,18 @@ def main(
     threads: PositiveInt = THREADS,
     output: Path | None = None,
 ) -> None:
-    """Measure the speed of training beside other systems'.
+    """Compare the speed of training with other systems.
 
     python -m benchmarks.train --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
 
     python -m benchmarks.train --model base
 
     Args:
-        run: A run of the pipeline, trained or not, with the folder of its data.
-        model: Instead of both: the paper's batches, on random sentences of WMT's lengths. For a GPU.
-        in_a_row: Steps of a turn. A loop gives a GPU work in advance, which ends with the turn.
-        output: The JSON file; results/train-LABEL.json if not given.
+        run: folder of a run of the pipeline, trained or untrained
+        data: folder of the run's data
+        model: instead of run and data: a model of the paper with its batch size and random sentences, for a GPU
+        in_a_row: steps in a turn; work that a loop queues on the GPU ends with the turn
+        output: JSON file to write; default: results/train-LABEL.json
     """
     torch.set_num_threads(threads)
     work = of_paper(model, PAIRS) if model else of_run(run, data)
@@ -83,7 +84,7 @@ def main(
 def take_turns(
     systems: dict, warm_up: int, steps: int, in_a_row: int
 ) -> tuple[dict[str, Taken], dict[torch.dtype, float]]:
-    """Let the systems take turns, and measure bare matrix products of each type in between."""
+    """Let the systems take turns, and in between measure plain matrix products of each dtype."""
     taken = {name: Taken(system.dtype) for name, system in systems.items()}
     products = {system.dtype: [] for system in systems.values()}
     for system in systems.values():
@@ -100,7 +101,7 @@ def take_turns(
 
 
 def numbers(system: Taken, model: Model, ceiling: float) -> dict:
-    """Return one system's own numbers."""
+    """Return the numbers of one system."""
     source, target = system.tokens()
     positions = sum(step.positions for turn in system.turns for step in turn)
     return {
@@ -117,7 +118,7 @@ def numbers(system: Taken, model: Model, ceiling: float) -> dict:
 
 
 def utilisation(model: Model, system: Taken, ceiling: float) -> float:
-    """Return the FLOP/s for tokens, without padding, over the `ceiling` of bare products: the median over turns."""
+    """Return the median FLOP/s over turns, without padding, divided by the `ceiling` of plain matrix products."""
     flops = [sum(training_flops(model, total_lengths(step.lengths)) for step in turn) for turn in system.turns]
     return float(np.median(np.divide(flops, system.seconds))) / ceiling
 

@@ -1,4 +1,4 @@
-"""The work of a training: a run of the pipeline with its data, or the paper's models on random sentences."""
+"""The workload of a training: a run of the pipeline with its data, or a model of the paper with random sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from transformer.training.loop import TrainingRun
 from transformer.training.validation import Evaluation
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
-NEVER = 10**9  # steps: the benchmark ends first
+NEVER = 10**9  # steps; the benchmark ends earlier
 
-# Lengths in subwords like WMT 2014's in English-German: a mean of 28 with EOS, a long tail, and sides that differ.
+# Sentence lengths in subwords like WMT 2014 English-German: mean 28 with EOS, a long tail, sides of different length.
 SHAPE, MEAN, SPREAD, LONGEST = 2.0, 27.0, 0.2, 250
 
 
 @dataclass(frozen=True)
 class Workload:
-    """An experiment and the text that it is trained on; label: its part of a file's name."""
+    """An experiment with its training and dev text. label: part of a result file's name."""
 
     experiment: Experiment
     text: ParallelText
@@ -39,11 +39,11 @@ class Workload:
 
     @property
     def budgets(self) -> tuple[int, int]:
-        """Return the most source and target tokens in a batch."""
+        """Return the maximum numbers of source and target tokens in a batch."""
         return self.experiment.training.source_tokens, self.experiment.training.target_tokens
 
     def training(self, folder: Path, kind: type[TrainingRun] = TrainingRun, world: World | None = None) -> TrainingRun:
-        """Open its training in `folder`, at the newest state."""
+        """Open the training in `folder` at the newest resume state."""
         world, experiment = world or World(0, 1, best_device()), self.experiment
         evaluation = Evaluation(self.dev, self.vocabulary, self.budgets, experiment.logging.bleu_sentences, world)
         memory = available_memory(world.device, torch.get_num_threads())
@@ -51,7 +51,7 @@ class Workload:
 
 
 def of_run(run: Path, data: Path) -> Workload:
-    """Open a run of the pipeline, before or after it is trained."""
+    """Open a run of the pipeline, trained or untrained."""
     experiment = load(run / "experiment.yaml")
     text, dev = (open_text(Data(data), split) for split in ("train", "dev"))
     label = f"{experiment.scale}-{experiment.experiment}"
@@ -59,7 +59,7 @@ def of_run(run: Path, data: Path) -> Workload:
 
 
 def of_paper(model: str, pairs: int) -> Workload:
-    """Set up a model of Table 3 or 5 for English-German, or the parser's, on random pairs."""
+    """Set up the parser, or a model of Table 3 or 5 for English-German, with random sentence pairs."""
     scale = ScaleSettings(accept(read_yaml(CONFIG)), "paper")
     run = RunName("supervised" if model == PARSER else "en-de", model, 1)
     experiment = structs.replace(scale.experiment(run), label="random sentences")
@@ -68,14 +68,14 @@ def of_paper(model: str, pairs: int) -> Workload:
 
 
 def unending(experiment: Experiment) -> Experiment:
-    """Return the experiment as one that never ends, evaluates or saves."""
+    """Return the experiment with settings that never end, evaluate or save the training."""
     logging = structs.replace(experiment.logging, evaluate_every=NEVER, save_every=NEVER)
     training = structs.replace(experiment.training, steps=NEVER)
     return structs.replace(experiment, training=training, logging=logging)
 
 
 def random_text(seed: int, pairs: int, rows: int) -> ParallelText:
-    """Draw sentence pairs with WMT's lengths."""
+    """Draw sentence pairs with lengths like WMT's."""
     random = np.random.default_rng(seed)
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
     sides = lengths, lengths * np.exp(random.normal(0, SPREAD, pairs))
@@ -83,7 +83,7 @@ def random_text(seed: int, pairs: int, rows: int) -> ParallelText:
 
 
 def random_side(random: np.random.Generator, lengths: Sequence[int], rows: int) -> TokenArray:
-    """Draw sentences of these lengths, EOS included, with Zipf's frequencies of subwords."""
+    """Draw sentences of these lengths, including EOS, with Zipf's frequencies of subwords."""
     frequencies = (1 / np.arange(1, rows - UNK)).cumsum()
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.searchsorted(frequencies / frequencies[-1], random.random(offsets[-1])) + UNK + 1

@@ -1,5 +1,6 @@
-"""The Transformer of "Attention Is All You Need", in one package for each part of the paper.
-    config/              read and check the configuration
+"""The Transformer of "Attention Is All You Need".
+
+The packages, with the paper's sections that they implement:    config/              read and check the configuration
     data/         §5.1   download, unpack, tokenise, learn subwords, encode; generate the demo's language
     model/        §3     the Transformer, its attention, its incremental decoder, its costs; the baselines
     training/     §5     loop and step, processes, batches, loss, optimizer, dev scores, log

@@ -273,7 +273,7 @@ def _notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, u
         f"The longest training, {longest}, takes {_rounded(hours[longest])} h on one {speed.unit}; "
         f"all on {units} take {_rounded(sum(hours.values()) / units)} h without idle time.",
         "Tables share runs: `all` counts each run once.",
-        f"The estimate assumes full batches on both sides and sentences of {SENTENCE} tokens: most trainings need less.",
+        f"This assumes full batches on both sides and sentences of {SENTENCE} tokens. Most trainings need less.",
         "Only training is counted. Preprocessing, translation and scoring need additional time.",
     ]
     if speed.others is None and (rows := {run.experiment for run in runs.values() if run.model.architecture == "lstm"}):
