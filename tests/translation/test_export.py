@@ -72,12 +72,12 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     do("export", "--run", run, "--to", folder)
     for name, make in (("NOTES.md", Path.touch), (".git", Path.mkdir), ("link", lambda path: path.symlink_to(mine))):
         make(folder / name)
-        lost = f"{folder}/{name}: refusing to delete a file without its SHA-256 in export.json; move it elsewhere"
+        lost = f"{folder}/{name}: refusing to delete a file that differs from export.json; move it elsewhere"
         assert error("export", "--run", run, "--to", folder) == lost
         (folder / name).rmdir() if name == ".git" else (folder / name).unlink()
     card = (folder / "run.json").read_text()
     (folder / "run.json").write_text("changed")
-    assert error("export", "--run", run, "--to", folder).startswith(f"{folder}/run.json: expected a file with its ")
+    assert error("export", "--run", run, "--to", folder).startswith(f"{folder}/run.json: refusing to delete a file ")
     (folder / "run.json").write_text(card)
     before = {path.name: sha256(path) for path in folder.iterdir()}
     shutil.copytree(run, copy)

@@ -88,7 +88,7 @@ def _require_export(path: Path) -> None:
     for file in sorted(path.iterdir()):
         same = file.is_file() and not file.is_symlink() and sha256(file) == sums.get(file.name)
         if not same and file.name != MANIFEST:
-            raise InputError(f"{file}: refusing to delete a file without its SHA-256 in {MANIFEST}; move it elsewhere")
+            raise InputError(f"{file}: refusing to delete a file that differs from {MANIFEST}; move it elsewhere")
 
 
 def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
