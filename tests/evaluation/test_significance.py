@@ -1,4 +1,4 @@
-"""Resampling against a bootstrap written again, differences and verdicts by hand, and scores whose truth is known."""
+"""Resampling compared with a second bootstrap; differences and verdicts by hand; scores with known truth."""
 
 import math
 import random
@@ -40,7 +40,7 @@ def bleu(hypotheses: list[str], references: list[str]) -> float:
 
 
 def resampled(base: list[str], system: list[str], draws: int) -> float:
-    """Return (k + 1) / (n + 1): of n draws, k differ from the draws' mean by no less than the real difference does."""
+    """Return (k + 1) / (n + 1). k of n draws differ from their mean by no less than the real difference."""
 
     def difference(numbers) -> float:
         sides = [[lines[n] for n in numbers] for lines in (base, system, REFERENCES)]
@@ -59,20 +59,20 @@ def test_a_bootstrap_written_again_agrees(more):
 
 
 def test_p_by_hand():
-    """Of 1, 2, 3 and 6, whose mean is 3, only 1 and 6 stray by 2 or more."""
+    """Of 1, 2, 3 and 6, with mean 3, only 1 and 6 deviate by 2 or more."""
     assert _p_value(2.0, np.array([1.0, 2.0, 3.0, 6.0])) == _p_value(-2.0, np.array([1.0, 2.0, 3.0, 6.0])) == 3 / 5
 
 
 def test_f1_on_resampled_test_sets():
     assert set(f1_draws([(3, 3, 3)] * 20)) == {100}
     assert set(f1_draws([(0, 0, 0)] * 20)) == {0}
-    found = f1_draws([(2, 4, 4)] * 10 + [(4, 4, 4)] * 10)  # F1 75, by 20 draws of 50 or 100
+    found = f1_draws([(2, 4, 4)] * 10 + [(4, 4, 4)] * 10)  # F1 75, and 20 sentences per draw with F1 50 or 100
     assert mean(found) == pytest.approx(75, abs=0.5)
     assert stdev(found) == pytest.approx(25 / 20**0.5, rel=0.1)
 
 
 def test_holm_by_hand():
-    """0.01 · 4, 0.02 · 3, 0.03 · 2, 0.04 · 1: the last is less than the one before it."""
+    """0.01 · 4, 0.02 · 3, 0.03 · 2, 0.04 · 1: the last product is smaller than the one before it."""
     nan = float("nan")
     found = holm([0.03, nan, 0.01, 0.04, 0.02])
     assert found == pytest.approx([0.06, nan, 0.04, 0.06, 0.06], nan_ok=True)
@@ -82,7 +82,7 @@ def test_holm_by_hand():
 
 
 def test_holm_rejects_what_the_procedure_rejects():
-    """Holm's own words: step down through the ordered p while each is under the level over the tests that are left."""
+    """Holm's procedure: step down through the ordered p while each is below the level over the remaining tests."""
     source = random.Random(4)
     for _ in range(200):
         p = [source.random() ** 4 for _ in range(source.randint(1, 12))]
@@ -93,18 +93,18 @@ def test_holm_rejects_what_the_procedure_rejects():
 
 
 def flat(*scores: float) -> System:
-    """Return a system of which all sentences are alike, so that only seeds differ."""
+    """Return a system with identical sentences, in which only seeds differ."""
     return np.array(scores, dtype=float), np.repeat(np.array(scores, dtype=float)[:, None], RESAMPLES, axis=1)
 
 
-# Two-sided critical values of Student's t, from any printed table: freedom, level, t.
+# Two-sided critical values of Student's t from a printed table: degrees of freedom, level, t.
 CRITICAL = [(1, 0.05, 12.706), (2, 0.1, 2.920), (2, 0.05, 4.303), (4, 0.05, 2.776), (4, 0.01, 4.604), (6, 0.05, 2.447)]
-BASE = {1: [], 2: [0.0, 1.0], 4: [0.0, 1.0, 2.0, 5.0], 6: [0.0, 1.0, 2.0, 3.0, 5.0, 6.0]}  # seeds that make it
+BASE = {1: [], 2: [0.0, 1.0], 4: [0.0, 1.0, 2.0, 5.0], 6: [0.0, 1.0, 2.0, 3.0, 5.0, 6.0]}  # seeds by freedom
 
 
 @pytest.mark.parametrize(("freedom", "level", "t"), CRITICAL)
 def test_without_a_choice_of_sentences_it_is_the_t_test_with_a_pooled_deviation(freedom, level, t):
-    """One system has two seeds, the other one: each of the three brings squares, and seeds less one."""
+    """One system has two seeds, the other has one. Each of the three systems adds squares, and its seeds less one."""
     base = BASE[freedom]
     squares = 2 * 1.5**2 + sum((score - sum(base) / len(base)) ** 2 for score in base)
     value = t * (squares / freedom * (1 / 2 + 1)) ** 0.5
@@ -116,7 +116,7 @@ def test_without_a_choice_of_sentences_it_is_the_t_test_with_a_pooled_deviation(
 
 
 def test_both_kinds_of_chance_add_up():
-    """A difference of 14: sentences stray by 8, a normal deviate of 1.75; seeds by 3.16, t of 4.4 with 3 degrees."""
+    """A difference of 14: sentences deviate by 8, a normal deviate of 1.75; seeds by 3.16, t of 4.4 with 3 degrees."""
     strays, base = np.random.default_rng(1).normal(0, 8, RESAMPLES), flat(28, 34, 31)
     wide = np.array([42.0, 48.0]), np.add.outer([42.0, 48.0], strays)
     _, _, both = compare_systems(wide, base, [wide, base])
@@ -146,12 +146,12 @@ def difference(value: float, width: float, p: float, against: float = 30) -> Dif
         ("lower", -3, 1, 0.001, "seen here"),
         ("lower", -0.3, 0.2, 0.04, "seen here"),
         ("lower", 3, 1, 0.001, "not seen here"),
-        ("lower", -0.2, 0.7, 0.4, "not seen here"),  # it is lower by 0.9 at most
-        ("lower", -0.2, 0.9, 0.4, "cannot be told"),  # by 1.1 at most
+        ("lower", -0.2, 0.7, 0.4, "not seen here"),  # it is lower by up to 0.9
+        ("lower", -0.2, 0.9, 0.4, "cannot be told"),  # it is lower by up to 1.1
         ("lower", 0.5, 2, 0.4, "cannot be told"),
         ("higher", 3, 1, 0.001, "seen here"),
         ("alike", 0.2, 0.7, 0.4, "seen here"),
-        ("alike", 0.5, 0.4, 0.01, "seen here"),  # a difference, but a small one
+        ("alike", 0.5, 0.4, 0.01, "seen here"),  # a small but significant difference
         ("alike", -0.2, 0.9, 0.4, "cannot be told"),
         ("alike", 2, 0.5, 0.01, "not seen here"),
         ("", 2, 0.5, 0.01, ""),
@@ -164,10 +164,10 @@ def test_what_a_difference_says_of_a_claim(expected, value, width, p, words):
 @pytest.mark.parametrize(
     ("value", "width", "p", "against", "options", "words"),
     [
-        (0.3, 0.6, 0.3, 30, {"effect": 0.5}, "cannot be told"),  # as small as was published
+        (0.3, 0.6, 0.3, 30, {"effect": 0.5}, "cannot be told"),  # the published effect is as small
         (0.3, 0.6, 0.3, 30, {"effect": 1.0}, "not seen here"),
-        (0.9, 0.2, 0.001, 0.5, {}, "cannot be told"),  # neither translates
-        (1.6, 0.2, 0.001, 0.5, {}, "seen here"),  # one does
+        (0.9, 0.2, 0.001, 0.5, {}, "cannot be told"),  # neither system translates
+        (1.6, 0.2, 0.001, 0.5, {}, "seen here"),  # one system translates
         (0.9, 0.2, 0.001, 0.5, {"least": 0}, "seen here"),
     ],
 )
@@ -176,13 +176,13 @@ def test_small_effects_and_low_scores(value, width, p, against, options, words):
 
 
 SENTENCES = 1000
-# Deviations of BLEU in Multi30k's record: by sentences that a system does better than another, the same by seed, and
-# what seeds differ by beyond that.
+# Deviations of BLEU in Multi30k's record: between systems by sentences, the same between seeds, and
+# the remaining deviation between seeds.
 OF_SYSTEM, OF_LUCK, OF_TRAINING = 0.12, 0.30, 0.2
 
 
 def trained(chance: np.random.Generator, choices: np.ndarray, seeds: int, truth: float) -> System:
-    """Return scores that are means of sentences' scores, and the same on resampled test sets."""
+    """Return scores that are means of sentences' scores, and the scores on resampled test sets."""
     own = chance.normal(truth, OF_SYSTEM * SENTENCES**0.5, SENTENCES)
     luck = chance.normal(0, OF_LUCK * SENTENCES**0.5, (seeds, SENTENCES))
     scores = own + luck + chance.normal(0, OF_TRAINING, (seeds, 1))
@@ -190,7 +190,7 @@ def trained(chance: np.random.Generator, choices: np.ndarray, seeds: int, truth:
 
 
 def tables(truth: float, count: int) -> dict[str, list[Difference]]:
-    """Compare rows of two seeds and of one with base, and rows of one with another, as many as the record has."""
+    """Compare rows of two seeds and of one with base, and pairs of rows with one seed, in the record's numbers."""
     chance, found = np.random.default_rng(2), {"two": [], "one": [], "one against one": []}
     choices = chance.multinomial(SENTENCES, [1 / SENTENCES] * SENTENCES, RESAMPLES) / SENTENCES
     for _ in range(count):
@@ -201,7 +201,7 @@ def tables(truth: float, count: int) -> dict[str, list[Difference]]:
             ("one", one, base),
             ("one against one", one, trained(chance, choices, 1, 30)),
         ):
-            for row in rows:  # a row of one seed tells nothing of the deviation
+            for row in rows:  # a row with one seed gives no deviation
                 value = row[0].mean() - other[0].mean()
                 tested = compare_systems(row, other, [base, *two])
                 found[name].append(Difference(30 + value, 30, value, *tested, len(row[0]), len(other[0]), ()))
@@ -213,7 +213,7 @@ def share(differences: list[Difference], expected: str) -> float:
 
 
 def test_of_equal_rows_one_in_twenty_is_marked_and_more_seeds_see_more_of_them_to_be_alike():
-    """With 4,000 comparisons, as the record states. Here are 200, four to a base, so that rates stray."""
+    """The record reports 4,000 comparisons. Here are 200, four per base, so the rates vary."""
     equal = tables(truth=0, count=50)
     for differences in equal.values():
         assert np.mean([difference.p < LEVEL for difference in differences]) < 0.075
