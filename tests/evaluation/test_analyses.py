@@ -56,7 +56,7 @@ def test_sentences_are_drawn_at_equal_distances(place):
 
 
 def test_blank_pairs_are_left_out(own):
-    """The blank pairs could fill a length group; one of them is blank on one side only. Line numbers count them."""
+    """A third of the pairs is blank. Line numbers count them."""
     rest = [line if number % 3 else " " for number, line in enumerate(dev(own))]
     write_text(own / "dev.de", rest)
     write_text(own / "dev.en", ["", *rest[1:]])

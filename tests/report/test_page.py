@@ -1,4 +1,4 @@
-"""The page shows what the files say, and names what is not there."""
+"""The page shows the contents of the files, and lists missing files."""
 
 import re
 from itertools import pairwise

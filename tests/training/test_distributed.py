@@ -1,4 +1,4 @@
-"""The batch contract: one process and several, started by torchrun, see the same batches and get the same gradients."""
+"""The batch contract: one or several processes of torchrun see the same batches and compute the same gradients."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ STEPS = 7  # an epoch has 5
 
 @cache
 def learned(processes: int, accumulation: int, P_drop: float, name: str = "transformer") -> list[dict]:
-    """Run a division, and return what each of its processes wrote."""
+    """Run a division, and return the outputs of its processes."""
     with TemporaryDirectory() as out:
         if processes == 1:
             learn(Path(out), accumulation, P_drop, name)
@@ -44,7 +44,7 @@ def learned(processes: int, accumulation: int, P_drop: float, name: str = "trans
     ],
 )
 def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, accumulation, name):
-    """Each pair of each global batch in exactly one process, once; the gradient is that of one process."""
+    """Each pair of each global batch is in exactly one process, once. The gradient equals that of one process."""
     (alone,), ranks = learned(1, 1, 0.0, name), learned(processes, accumulation, 0.0, name)
     lengths = random_text(1, 53).lengths
     batches = [batch for epoch in (0, 1) for batch in plan_batches(1, epoch, lengths, BUDGETS)]
@@ -52,7 +52,7 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, 
         for rank in (alone, *ranks):
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)
             expected = alone[f"gradient{step}"]
-            # An LSTM adds in another order at each position, and seven steps add up.
+            # An LSTM adds in another order at each position, and the errors of seven steps accumulate.
             tolerance = (1e-6 if name == "transformer" else 5e-6) * np.abs(expected).max()
             np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=tolerance)
         parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])
@@ -78,7 +78,7 @@ def test_batch_normalisation_is_that_of_one_process():
 
 @pytest.mark.slow
 def test_as_many_pieces_draw_the_same_dropout():
-    """1 x 4, 2 x 2 and 4 x 1: which process a piece falls to changes nothing but rounding."""
+    """With 1 x 4, 2 x 2 and 4 x 1, the assignment of pieces to processes changes only the rounding."""
     (alone,) = learned(1, 4, 0.3)
     for processes, accumulation in ((2, 2), (4, 1)):
         for rank in learned(processes, accumulation, 0.3):
@@ -89,8 +89,8 @@ def test_as_many_pieces_draw_the_same_dropout():
 
 
 def learn(out: Path, accumulation: int, P_drop: float, name: str) -> None:
-    """Write `out`/{rank}.npz: for each step the global batch, the pairs this process learned from, the gradient."""
-    # Batch normalisation cancels some biases. Their gradients are rounding, which Adam must not divide by itself.
+    """Write `out`/{rank}.npz: for each step the global batch, this process's pairs, and the gradient."""
+    # Batch normalisation cancels some biases. Their gradients are rounding errors, by which Adam must not divide.
     training = {"epsilon": 1e-3, "learning_rate_scale": 0.1} if name == "batch norm" else {}
     experiment = make_experiment(model={"P_drop": P_drop} | (TABLE_2 | TABLE_5).get(name, {}), **training)
     with joined() as world:
@@ -113,6 +113,6 @@ def learn(out: Path, accumulation: int, P_drop: float, name: str) -> None:
         np.savez(out / f"{world.rank}.npz", **results)
 
 
-if __name__ == "__main__":  # by torchrun
+if __name__ == "__main__":  # started by torchrun
     learn(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])
     end()

@@ -1,4 +1,4 @@
-"""Exported runs: whole or absent, usable anywhere, described by a model card."""
+"""Exported runs are complete or absent, usable anywhere, and described by a model card."""
 
 import json
 import os
@@ -106,7 +106,7 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     ],
 )
 def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, changes):
-    """A sentence whose punctuation is normalised, escaped and, in the translation, joined to words; greedily."""
+    """The sentence needs normalised punctuation, escapes, and detokenised punctuation. The search is greedy."""
     copy, example = tmp_path / "run", '"Two dogs play in the snow."'
     shutil.copytree(run, copy)
     save(replace(load(run / "decoding.yaml", Decoding), beam_size=1), copy / "decoding.yaml")

@@ -1,4 +1,4 @@
-"""The pipeline as its users run it: real Snakemake in copies of the project, with a few sentences and steps."""
+"""The pipeline in use: real Snakemake in copies of the project, with a few sentences and steps."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ BASE = f"{RESULTS}/runs/en-de/base/1"
 
 @pytest.fixture
 def project(small, tmp_path) -> Path:
-    """A copy of the project in which everything is made, to be changed."""
+    """A copy of the finished project for changes."""
     return shutil.copytree(small, tmp_path / "project")
 
 
@@ -30,7 +30,7 @@ def test_every_rule_has_run(small):
 
 
 def test_every_table_figure_and_the_page_with_them(small):
-    """As files of their kind, by their first bytes; on the page nothing is missing."""
+    """The first bytes of each file show its type. On the page, nothing is missing."""
     kinds = {"pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
     for figure in FIGURES:
         for ending, begin in kinds.items():
@@ -59,7 +59,7 @@ def test_a_score_names_its_run_data_and_decoding(small):
     about = json.loads((run / "run.json").read_text())
     decoding = yaml.safe_load((run / "decoding.yaml").read_text())
     weights = {"averaged_steps": [2, 3, 4, 5, 6], "weights_sha256": sha256(run / "average.safetensors")}
-    own = {key: value for key, value in about.items() if key not in ("files", "sha256")}  # sums of the run alone
+    own = {key: value for key, value in about.items() if key not in ("files", "sha256")}  # sums of this run only
     assert score["run"] == own | {"decoding": decoding} | weights
     data = json.loads((small / f"{RESULTS}/data/en-de/data.json").read_text())
     assert score["run"]["data_sha256"] == data["sha256"]
@@ -69,7 +69,7 @@ def test_a_score_names_its_run_data_and_decoding(small):
 
 
 def test_a_treebank_is_read_and_phrases_and_silver_trees_are_added_to_one_task(small):
-    """The Penn Treebank's sections, without traces and functions: a parser learns the grammar's own trees."""
+    """The Penn Treebank's sections lose traces and functions. A parser learns the grammar's trees."""
     trees = (small / "resources/corpora/bank.trees").read_text("utf-8").splitlines()
     assert trees == [f"(TOP {item.tree})" for item in take(2, 8, 8)]
     alone, both = (
@@ -112,7 +112,7 @@ def test_a_download_is_fetched_again_for_another_checksum_but_not_for_another_ad
 
 @pytest.mark.slow
 def test_a_page_of_the_runs_that_are_there_names_the_others(project):
-    """A run without its log of metrics, one without a score, and more seeds and steps, of which nothing is trained."""
+    """One run lacks its log of metrics, another its score. Further seeds and steps are configured, but not trained."""
     runs = project / RESULTS / "runs"
     (runs / "en-de/dropout-0.0/1/metrics.jsonl").unlink()
     (runs / "en-de/big/1/test.json").unlink()
@@ -135,7 +135,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
 
 
 def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
-    """`all` says so; whoever asks for Table 4 learns what is missing."""
+    """`all` reports the missing table. A request for Table 4 gets an error with the missing folder."""
     result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
     assert result.returncode == 0, result.stderr
     assert "`all` leaves out table4: no folder resources/wsj with the Penn Treebank" in result.stderr
@@ -145,7 +145,7 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
 
 
 def test_without_its_environment_the_workflow_says_so(tmp_path):
-    """Rules call `python`, of which there is none here, or one without torch."""
+    """Rules call `python`, but there is none on PATH, or one without torch."""
     project, folder = copy_project(tmp_path), tmp_path / "bin"
     folder.mkdir()
     for tool in ("bash", "git", "env", "which"):

@@ -1,4 +1,4 @@
-"""Positional encoding, learning rate and learning curves: values are read back from the axes."""
+"""Positional encoding, learning rate and learning curves. The tests read values from the axes."""
 
 import numpy as np
 import pytest

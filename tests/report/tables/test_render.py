@@ -1,4 +1,4 @@
-"""A table reads alike in Markdown, LaTeX, HTML and JSON, whatever its cells hold; a real pdfLaTeX compiles it."""
+"""A table has the same content in Markdown, LaTeX, HTML and JSON for all cells. A real pdfLaTeX compiles it."""
 
 import re
 

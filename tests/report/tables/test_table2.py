@@ -1,4 +1,4 @@
-"""Table 2 against numbers worked by hand and what the paper printed."""
+"""Table 2, compared with numbers computed by hand and with the paper's numbers."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ KINDS = dict.fromkeys(("base", "big"), "transformer") | {"mine": "lstm"}
 
 
 def make(tmp_path, *contents: dict, expected: tuple = (), of_paper: bool = True, logs: dict | None = None, kinds=KINDS):
-    """Return ours by model, and the table."""
+    """Return our rows by model, and the table."""
     options = PRINTED | {"score": write_scores(tmp_path, *contents), "label": "Multi30k", "architectures": kinds}
     options |= {"metrics": write_logs(tmp_path / "runs", logs or {})}
     frame, _, table = make_table(table2, "model", **options, expected=expected, data_of_paper=of_paper)
@@ -46,7 +46,7 @@ def test_an_experiment_that_lacks_a_task_has_blank_cells(tmp_path):
 
 
 def test_flops_by_time_and_counted(tmp_path):
-    """12 hours on 8 P100 are the paper's 3.3·10^18; a processor has none. The counts of its two are worked by hand."""
+    """12 hours on 8 P100 are the paper's 3.3·10^18; a processor has none. The counts of its two are made by hand."""
     eight = [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "Tesla P100-SXM2-16GB", "processes": 8}]
     gpus = {"starts": eight, "hardware": eight[0]["hardware"], "seconds": 12 * 3600}
     rows, table = make(tmp_path, score(36.25, **gpus), score(37.5, experiment="big"))
@@ -57,7 +57,7 @@ def test_flops_by_time_and_counted(tmp_path):
 
 
 def test_a_difference_within_the_interval_is_marked(tmp_path):
-    """The paper's 27.3 and 28.4: 27.6 ± 0.475 holds the one, 29.4 ± 0.475 not the other. On other data: neither."""
+    """27.6 ± 0.475 contains the paper's 27.3, 29.4 ± 0.475 does not contain 28.4. On other data, none is marked."""
     contents = score(27.6), score(29.4, experiment="big")
     _, table = make(tmp_path, *contents)
     assert [row["EN-DE − paper"] for row in shown(table.grid)[-2:]] == ["+0.3 ‡", "+1.0"]
@@ -76,7 +76,7 @@ def test_tasks_may_differ_in_their_steps_but_seeds_may_not(tmp_path):
 
 
 def claim(table) -> list[list[str]]:
-    """Return the texts of what the grid of verdicts measured."""
+    """Return the texts in the grid of verdicts."""
     (grid,) = [note for note in table.notes if isinstance(note, Grid) and "At equal" in note.rows[0]]
     return [[row[heading] for heading in ("At equal", "Verdict", "Difference", "p")] for row in shown(grid)]
 

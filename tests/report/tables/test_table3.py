@@ -1,4 +1,4 @@
-"""Table 3 against numbers worked by hand."""
+"""Table 3, compared with numbers computed by hand."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ C,N-2,N=2,,6.11,23.7,36
 
 
 def make(tmp_path, systems: dict[str, list[float]], *scores: dict, tested: dict | None = None, expected: tuple = ()):
-    """Return the rows by experiment, and the table. A system has a BLEU per seed, without a choice of sentences."""
+    """Return the rows by experiment, and the table. A system has a BLEU per seed, without test-set sampling."""
 
     def of(systems: dict[str, list[float]]) -> list[dict]:
         each = ((name, *seed) for name, bleus in systems.items() for seed in enumerate(bleus, start=1))
@@ -39,7 +39,7 @@ def column(table, heading: str) -> dict[str, str]:
 
 
 def test_differences_from_base_have_the_papers_beside_them(tmp_path):
-    """Base's seeds are 1 apart; with another of one, t of 4.3 with 2 degrees is 5 %, and width sqrt(1/3 + 1)."""
+    """Base's seeds are 1 apart. With one other seed, t of 4.3 with 2 degrees is 5 %, and the width sqrt(1/3 + 1)."""
     width = (4 / 3) ** 0.5
     rows, table = make(
         tmp_path, {"base": [29, 30, 31], "heads-1": [30], "N-2": [30 - 4.0 * width], "big": [30 + 4.6 * width]}
@@ -56,7 +56,7 @@ def test_differences_from_base_have_the_papers_beside_them(tmp_path):
 
 
 def test_whether_the_papers_difference_is_seen(tmp_path):
-    """The paper has −0.9, −2.1 and +0.6; ours are −10 and −20, surely, and 0, with up to 5 to either side."""
+    """The paper's differences are −0.9, −2.1 and +0.6. Ours are −10 and −20, certainly, and 0, within 5 of it."""
     systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [30], "big": [10], "mine": [10]}
     rows, table = make(tmp_path, systems)
     expected = {"base": "", "heads-1": "seen here", "N-2": "cannot be told", "big": "not seen here", "mine": ""}
@@ -93,7 +93,7 @@ def test_differences_that_are_small_in_print_or_by_holms_p_are_named():
 
 
 def test_the_frame_has_the_interval_of_the_difference_and_holms_p(tmp_path):
-    """3 and 2 times p, where that is no more than the next one's; the interval is 4.3 widths to either side."""
+    """3 and 2 times p, but not above the next product. The interval is 4.3 widths on each side."""
     rows, table = make(tmp_path, {"base": [29, 30, 31], "heads-1": [30], "N-2": [24], "big": [40]})
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
     expected = {"heads-1": 1, "N-2": 2 * p["N-2"], "big": 3 * p["big"]}

@@ -1,4 +1,4 @@
-"""Table 5 against numbers worked by hand."""
+"""Table 5, compared with numbers computed by hand."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ KINDS = ("encoder", "decoder", "cross")
 
 
 def spread(value: float) -> list[float]:
-    """Return a score on resampled sentences: evenly within 0.5 of its value, alike for all systems."""
+    """Return a score on resampled sentences, evenly within 0.5 of its value and equal for all systems."""
     return [value - 0.5 + draw / (RESAMPLES - 1) for draw in range(RESAMPLES)]
 
 
@@ -55,7 +55,7 @@ def heads() -> dict:
 
 
 def make(tmp_path, *scores: dict, probes: tuple[str, ...] = (), tested: tuple = (), **analysed: list[dict]):
-    """Return the rows of the frame, and the table of score files and of the analyses' files."""
+    """Return the rows of the frame, and the table of score files and of analysis files."""
     (tmp_path / "paper.csv").write_text(CLAIMS)
     options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "label": "toy", "expected_analyses": probes}
     options |= {"expected": ["en-de/base/1"], "ablations": ["mine"], "test": write_scores(tmp_path / "test", *tested)}
@@ -66,12 +66,12 @@ def make(tmp_path, *scores: dict, probes: tuple[str, ...] = (), tested: tuple = 
 
 
 def values(rows: list[dict], claim: str) -> dict[str, tuple[float, str]]:
-    """Return difference and verdict by what is compared."""
+    """Return difference and verdict of each comparison."""
     return {row["compared"]: (round(row["value"], 6), row["verdict"]) for row in rows if row["claim"] == claim}
 
 
 def test_a_trained_row(tmp_path):
-    """22 less 30 on every draw: the interval has no width, as seeds do not differ, and no draw strays by as much."""
+    """Each draw is 22 - 30: the interval has no width, because seeds do not differ, and no draw deviates as much."""
     base = [trained("base", 30, seed) for seed in (1, 2, 3)]
     rows, table = make(tmp_path, *base, trained("no-residual", 22))
     p = 1 / (1 + RESAMPLES * _T_SAMPLES)
@@ -85,7 +85,7 @@ def test_a_trained_row(tmp_path):
 
 
 def test_a_verdict_is_bold_where_both_measurements_say_it(tmp_path):
-    """On the test set the row is lower, too; the user's own row has no verdict."""
+    """The row is also lower on the test set. The user's row has no verdict."""
     base = [trained("base", 30, seed) for seed in (1, 2)]
     scores = (*base, trained("no-residual", 22), trained("mine", 22))
     lower, higher = ((*base, trained("no-residual", bleu)) for bleu in (28, 36))
@@ -107,7 +107,7 @@ def test_what_was_not_run_or_measured_is_named(tmp_path):
 
 
 def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):
-    """With the deviation between seeds of what is compared: none with beam 1 and of perplexity, 10 with beam 4."""
+    """The deviation between seeds counts: none with beam size 1 and for perplexity, 10 with beam size 4."""
     files = [smoothing("base", 0.1, 5.2, 30, 26), smoothing("base", 0.1, 5.2, 30, 36, seed=2)]
     files += [smoothing("smoothing-0.0", 0.0, 4.9, 29.5, 32)]
     rows, table = make(tmp_path, trained("base", 30), smoothing=[*files, smoothing("smoothing-0.2", 0.2, 6, 1, 2)])
@@ -126,7 +126,7 @@ def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):
 
 
 def test_half_of_the_heads_of_a_kind_are_compared_with_all(tmp_path):
-    """Of 1, 2 and 3 masked, 2 is taken."""
+    """Of 1, 2 and 3 masked heads, 2 is used."""
     rows, _ = make(tmp_path, trained("base", 30), heads=[heads()])
     kinds = ("encoder", "decoder", "decoder to encoder")
     assert values(rows, "Heads are needed.") == {f"2 heads masked − all, {kind}": (-2.0, "seen here") for kind in kinds}
