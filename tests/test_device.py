@@ -110,7 +110,7 @@ def test_every_piece_of_every_batch_fits(tmp_path):
     assert counts[0] > counts[1] > counts[2] == 1
 
 
-def test_processors_where_the_system_does_not_say(monkeypatch):
+def test_processors_on_a_system_without_affinity(monkeypatch):
     assert processors() == len(os.sched_getaffinity(0))
     monkeypatch.delattr(os, "sched_getaffinity")  # macOS does not have this function
     assert processors() == os.cpu_count()

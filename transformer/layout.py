@@ -84,7 +84,7 @@ class Data(Folder):
     vocabulary = named("vocabulary.model")  # shared by source and target
     parsed = named("parsed.trees")  # a parser's trees of unlabelled text (§6.3, semi-supervised)
     parsed_scores = named("parsed.json")  # the parser's score of each tree
-    silver = named("silver.trees")  # the selected trees, which are training data
+    silver = named("silver.trees")  # the trees selected as training data
     counts = named("{split}.json")  # the numbers of kept and dropped sentences
     tokens = named("{split}.{side}.tok")  # tokenised text
     ids = named("{split}.{side}.ids")  # one sentence after another

@@ -82,7 +82,7 @@ def test_a_folder_that_is_too_small_or_cannot_lock_files(tmp_path: Path, monkeyp
     assert "expected a file system that can lock files" in doctor._check_folder(tmp_path).message
 
 
-def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path, capsys):
+def test_needed_space_equals_the_plan_minus_existing_files(project: Path, capsys):
     """One disk contains everything. A file with two names takes space once."""
     config = settings.read([], ["scale=paper"])
     cli.main(["plan", "--config", "scale=paper", "--gpu", "h200"])
@@ -151,7 +151,7 @@ def test_a_profile_is_read(tmp_path: Path):
         cluster.read_profile(ROOT / "profiles/default")
 
 
-def test_jobs_are_compared_with_what_sinfo_prints():
+def test_jobs_are_compared_with_the_output_of_sinfo():
     """The maximum of a partition's nodes counts. The default partition is marked with a star."""
     nodes = "cpu*|1:00:00|8|16000|(null)\ngpu|2-12:30:00|8|16000|gpu:a100:3\ngpu|2-12:30:00|64|900|gpu:h200:8(S:0-1)\n"
     nodes += "long|infinite|8|900|gpu:a100:3,gpu:h200:1,nvme:2\nshort|9:30|8|900|gpu:2\n"

@@ -61,7 +61,7 @@ def test_flops_of_table_3_by_hand():
     assert once == pytest.approx(2.83e19, abs=0.005e19)
 
 
-def test_a_parsers_softmax_covers_its_symbols_alone():
+def test_a_parsers_softmax_covers_only_its_symbols():
     """Four layers of d_model 1024, eight heads of 128: by hand, 2 · 4 (3P + F) a token, and 512 rows."""
     Path("resources/wsj").mkdir(parents=True)
     layers = 2 * 4 * (3 * 1024 * 8 * 256 + 2 * 1024 * 2048) * 50_000
@@ -160,7 +160,7 @@ def test_a_part_of_a_batch_takes_less_time(monkeypatch):
     assert 0 < part < whole < 30
 
 
-def test_a_run_keeps_what_is_written(tmp_path):
+def test_the_estimated_size_of_a_run_equals_its_files(tmp_path):
     """States, checkpoints (one with two names) and the average are really written. File headers are negligible."""
     run = make_experiment(model={"d_model": 128, "d_ff": 512}, averaged_checkpoints=3)
     model = Transformer(run.model).state_dict()
@@ -177,7 +177,7 @@ def test_a_run_keeps_what_is_written(tmp_path):
     assert plan.run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)
 
 
-def test_lines_are_those_of_the_tasks():
+def test_lines_of_the_tasks():
     """WMT's counts are known. One edition is estimated from its archive, close to another edition's 270,769 lines."""
     config = read([], [])
     tasks = config.scales["paper"].tasks

@@ -32,7 +32,7 @@ def recorded(small, tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_record_makes_its_tables_again_byte_for_byte(small, recorded):
+def test_a_record_rebuilds_its_tables_byte_for_byte(small, recorded):
     expected = made_files(small / "results/small")
     assert {"report.html", "tables/table5.md", "figures/figure3.svg", "attention.json"} < expected.keys()
     for name in ("tables", "figures"):
@@ -58,7 +58,7 @@ def test_recorded_weights_are_in_8_bits_and_parses_without_words(small, recorded
     assert all(set(re.findall(r" ([^ ()]+)\)", path.read_text())) == {"_"} for path in parses)
 
 
-def test_a_record_knows_the_configuration_of_its_runs(small, tmp_path):
+def test_a_record_contains_the_configuration_of_its_runs(small, tmp_path):
     """Its tables are rebuilt without the original configuration file and without the machine's mirror."""
     project = shutil.copytree(small, tmp_path / "project")
     (project / "mine.yaml").write_text("scales: {small: {label: mine, seeds_of: {base: [1, 2]}}}")

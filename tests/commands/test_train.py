@@ -56,7 +56,7 @@ def test_train_leaves_the_files_that_later_steps_read(trained, data):
     assert entry["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
 
 
-def test_a_finished_run_is_published_again_without_training(trained, data, caplog):
+def test_a_finished_run_is_republished_without_training(trained, data, caplog):
     """A workflow that has deleted its outputs needs this."""
     caplog.set_level("INFO")
     states = {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}

@@ -93,7 +93,7 @@ def test_options_of_other_toolkits(run, tmp_path):
     assert error(*words, "--n-best", 3) == "n_best: expected 1 to the beam's 2, found 3"
 
 
-def test_a_terminal_hears_once_what_the_model_was_trained_on(run, tmp_path, monkeypatch, caplog):
+def test_a_terminal_shows_the_training_data_once(run, tmp_path, monkeypatch, caplog):
     words = ["translate", "--run", run, "--input", write_text(tmp_path / "text", ["ab"]), "--output", tmp_path / "out"]
     do(*words)
     assert caplog.messages == []

@@ -66,7 +66,7 @@ def written(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def test_both_recipes_are_those_of_the_docs_beside_the_code():
+def test_both_recipes_agree_with_the_docs():
     """A cell has the paper's recipe, then the other recipe if different, and in brackets the code's if different."""
     columns = list(zip(of_recipe("paper"), of_recipe("tensor2tensor"), CODE, strict=True))
     lines = [f"| setting | {' | '.join(RUNS)} |", f"| --- |{' --- |' * len(RUNS)}"]

@@ -243,7 +243,7 @@ scales:
 """.replace("TASK", TASK)
 
 
-def test_a_scale_takes_what_it_does_not_say_from_another(folder):
+def test_a_scale_inherits_missing_values_from_another_scale(folder):
     """Mappings are merged key by key. The data, corpora and figures are inherited only by a scale without tasks."""
     (folder / "like.yaml").write_text(LIKE)
     config = settings.read(["own.yaml", "like.yaml"], [])

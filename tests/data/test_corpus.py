@@ -87,7 +87,7 @@ def test_cleaning_counts_words_after_tokenising_and_drops_both_sides(tmp_path, e
     assert (counts, source, target) == (COUNTED, ["a b c", "a b c d"], ["x y z", "x y z !"])
 
 
-def test_two_processes_write_what_one_writes(tmp_path, experiment, small_chunks):
+def test_two_processes_write_the_same_as_one(tmp_path, experiment, small_chunks):
     corpora = [sides(tmp_path, "a", PAIRS), sides(tmp_path, "b", [("", "x"), *PAIRS[:4]])]
     one, two = (tokenized(tmp_path, corpora, experiment.preprocessing, True, processes) for processes in (1, 2))
     assert one == two

@@ -168,7 +168,7 @@ def mirror(tmp_path):
     return tmp_path / "mirror"
 
 
-def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
+def test_a_mirror_may_have_only_the_second_url(mirror, succeed, output):
     file = mirror / "www.example.org/wmt/corpus.tgz"
     file.write_bytes(DATA)
     succeed("http://old.example.org/corpus.tgz", URL, options=["--mirror", mirror])
@@ -190,7 +190,7 @@ def test_a_mirror_without_the_bytes(server, mirror, fail, content, problem):
     assert server.requests == []
 
 
-def test_repacked_begins_again(server, output, succeed):
+def test_a_repacked_archive_is_downloaded_from_the_beginning(server, output, succeed):
     """An archive that its host repacks for each request has no known size or checksum."""
     output.with_name("corpus.tgz.unknown.part").write_bytes(b"left, perhaps packed differently")
     server.script["/a"] = [serve(DATA, 1000), chunked(DATA[:1000]), part]

@@ -44,7 +44,7 @@ def items() -> list[Item]:  # every sentence of the demo: training, dev, test an
     return take(1, 0, 26000)
 
 
-def test_translations_and_trees_are_those_written_by_hand_and_come_once(items):
+def test_translations_and_trees_equal_handwritten_ones(items):
     sentences = {item[:3] for item in items}
     assert {tuple(line.split(" | ")) for line in EXAMPLES.strip().split("\n")} <= sentences
     assert set(TREES) <= {item.tree for item in items}

@@ -145,7 +145,7 @@ def test_which_pairs_are_left_out(source, code, target, expected):
     assert _flaw(*counts, MOSES) == _flaw(*reversed(counts), MOSES) == expected
 
 
-def test_preparation_says_what_is_lost(tmp_path, caplog):
+def test_preprocessing_reports_lost_text(tmp_path, caplog):
     caplog.set_level("INFO", "transformer")
     files = {"train": (["a b", "c", ""], ["字字", "字" * 30, "字"]), "dev": (["a"], ["他说“好”"])}
     how = {"train": (("xx", "ja"), MOSES), "dev": (("xx", "uk"), replace(MOSES, tokenizer="moses"))}

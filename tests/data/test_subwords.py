@@ -84,7 +84,7 @@ def test_an_impossible_size_is_refused_with_the_limit(text, tmp_path, size, prob
     assert len(Subwords(tmp_path / "model")) == int(limit)
 
 
-def test_what_is_no_vocabulary_of_ours_is_refused(tmp_path):
+def test_a_foreign_vocabulary_is_refused(tmp_path):
     with pytest.raises(InputError, match="none: cannot be read: No such file"):
         Subwords(tmp_path / "none")
     (tmp_path / "text").write_bytes(b"the cat sees")

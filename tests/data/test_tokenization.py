@@ -42,7 +42,7 @@ def test_words_by_hand(language, raw, expected, changes):
         ("en", "", ""),
     ],
 )
-def test_the_first_letter_is_written_small_and_large_again(language, raw, expected):
+def test_the_first_letter_is_lowered_and_restored(language, raw, expected):
     tokenizer = Tokenizer(language, replace(MOSES, decapitalize=True))
     assert tokenizer.tokenize(raw) == expected
     assert tokenizer.detokenize(expected) == tokenizer.detokenize(tokenizer.tokenize(raw)) == raw

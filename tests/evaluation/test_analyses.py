@@ -114,7 +114,7 @@ def averages(place):
 
 
 @torch.no_grad()
-def test_predictions_are_those_of_each_sentence_alone():
+def test_predictions_do_not_depend_on_the_batch():
     model, text = random_model(1), random_text(2, 23)
     predictions = EvaluatedRun.predict(SimpleNamespace(text=text), model)
     expected = []
@@ -213,7 +213,7 @@ def longest(place) -> int:
     return max(map(counter(place), (place / "data" / "train.source.tok").read_text().splitlines()))
 
 
-def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_path):
+def test_groups_agree_with_the_text_and_with_the_subcommands(found, place, tmp_path):
     count, lines = counter(place), dev(place)
     ordered = sorted(lines, key=count)
     texts = [ordered[:11], ordered[11:21], ordered[21:31], ordered[31:]]

@@ -104,7 +104,7 @@ def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
     assert error(*command(run, text)) == f"{text}: expected a sentence, found blank lines"
 
 
-def test_a_sentence_of_ones_own_is_drawn_beside_its_data(run, tmp_path):
+def test_a_given_sentence_is_drawn_and_its_data_are_written(run, tmp_path):
     """Each grid has a row for each query. Without a translation, the model's own translation is shown."""
     words = ["attend", "ab cd", "--run", run, "--threads", 1, "--output", tmp_path / "own.json"]
     do(*words)

@@ -40,7 +40,7 @@ def test_precisions_and_brevity_penalty_worked_by_hand():
         (["intl_lc"], ["--tokenize", "intl", "--lowercase"]),
     ],
 )
-def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
+def test_sacrebleu_equals_the_output_of_its_command(names, options, tmp_path):
     hyp, ref = (write_text(tmp_path / name, side) for name, side in (("hyp", HYPOTHESES), ("ref", REFERENCES)))
     command = [sys.executable, "-m", "sacrebleu", ref, "-i", hyp, "--width", "12", *options]
     printed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)

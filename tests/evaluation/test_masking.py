@@ -109,7 +109,7 @@ def test_curve_takes_the_head_that_costs_least_on_some_sentences_and_measures_on
     assert sorted(removed) == heads
 
 
-def test_distances_are_those_of_the_weights_of_single_sentences(model):
+def test_distances_equal_those_of_single_sentences(model):
     everything = TeacherForced(model, TEXT, range(13))
     assert len(everything.batches) > 2
     measured = distances(everything)

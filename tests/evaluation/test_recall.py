@@ -23,7 +23,7 @@ def of_paper(monkeypatch):
 
 
 @pytest.mark.parametrize("distance", [4, 32])
-def test_the_answer_stands_at_its_distance_once(distance):
+def test_the_answer_occurs_once_at_its_distance(distance):
     """Each sequence is read by hand: the question's key occurs once before, then its value, then the distance."""
     ids, values = draw(np.random.default_rng(1), 200, distance)
     for row, value in zip(ids.tolist(), values.tolist(), strict=True):
@@ -38,7 +38,7 @@ def test_the_answer_stands_at_its_distance_once(distance):
 
 
 @pytest.mark.slow
-def test_a_convolution_learns_what_it_sees(of_paper):
+def test_a_convolution_learns_only_within_its_reach(of_paper):
     """It learns distance 4, but not distance 12, which is beyond its six tokens. The result is reproducible."""
     conv = replace(of_paper, models={"conv": of_paper.models["conv"]}, distances=[4, 12], seeds=[1])
     (model,) = measure_recall(replace(conv, steps=800))["models"]

@@ -53,7 +53,7 @@ def resampled(base: list[str], system: list[str], draws: int) -> float:
 
 
 @pytest.mark.parametrize("more", [2, 8], ids="{} more errors".format)
-def test_a_bootstrap_written_again_agrees(more):
+def test_a_second_bootstrap_agrees(more):
     base, system = with_errors(range(0, 10)), with_errors(range(10, 20 + more))
     assert compared(base, system) == pytest.approx(resampled(base, system, 300), abs=0.08)
 
@@ -81,7 +81,7 @@ def test_holm_by_hand():
     assert np.isnan(holm([nan, nan])).all()
 
 
-def test_holm_rejects_what_the_procedure_rejects():
+def test_holm_rejects_the_same_tests_as_the_procedure():
     """Holm's procedure: step down through the ordered p while each is below the level over the remaining tests."""
     source = random.Random(4)
     for _ in range(200):
@@ -157,7 +157,7 @@ def difference(value: float, width: float, p: float, against: float = 30) -> Dif
         ("", 2, 0.5, 0.01, ""),
     ],
 )
-def test_what_a_difference_says_of_a_claim(expected, value, width, p, words):
+def test_verdicts_on_a_claim(expected, value, width, p, words):
     assert verdict(expected, difference(value, width, p)) == words
 
 
@@ -212,7 +212,7 @@ def share(differences: list[Difference], expected: str) -> float:
     return float(np.mean([verdict(expected, difference) == "seen here" for difference in differences]))
 
 
-def test_of_equal_rows_one_in_twenty_is_marked_and_more_seeds_see_more_of_them_to_be_alike():
+def test_one_in_twenty_equal_rows_is_marked_and_more_seeds_recognise_more_equal_rows():
     """The record reports 4,000 comparisons. Here are 200, four per base, so the rates vary."""
     equal = tables(truth=0, count=50)
     for differences in equal.values():

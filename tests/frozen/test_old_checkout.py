@@ -98,7 +98,7 @@ def test_both_train_the_same_weights(old, tmp_path, form):
 
 
 @pytest.mark.parametrize("task", ["en-de", "en-fr"])
-def test_both_translate_alike_with_the_shipped_weights(old, tmp_path, task):
+def test_both_translate_equally_with_the_shipped_weights(old, tmp_path, task):
     (run,) = (ROOT / f"results/record/multi30k/runs/{task}/base").glob("*/average.safetensors")
     lines = gzip.decompress(mirrored("multi30k-test_2016_flickr.en.gz").read_bytes()).splitlines(keepends=True)
     text = tmp_path / "text"

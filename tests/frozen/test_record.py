@@ -58,7 +58,7 @@ def project(tmp_path_factory) -> Path:
     return project
 
 
-def test_the_record_makes_its_tables_again(project, monkeypatch):
+def test_the_record_rebuilds_its_tables(project, monkeypatch):
     emptied(project)
     monkeypatch.chdir(project)
     building.build_all(RECORD / "config.yaml")
@@ -96,7 +96,7 @@ def test_another_processor_makes_the_same(project):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("absolute", [False, True])
-def test_the_workflow_plans_the_records_tables_alone(project, absolute: bool):
+def test_the_workflow_plans_only_the_records_tables(project, absolute: bool):
     """The workflow plans no training, search or analysis in the record's folder. They would overwrite the record."""
     emptied(project)
     config = [f"mirror={os.environ['TRANSFORMER_MIRROR']}", *[f"results={project / RECORD.parent}"] * absolute]
@@ -177,6 +177,6 @@ def test_shipped_weights_have_the_stated_scores(project, run, tmp_path):
         found = json.loads(scored.read_text())["scores"]
         scores += [found[metric]["score"] for metric in ("tokenized_lc", "sacrebleu")]
     card = (ROOT / RECORD / "MODEL.md").read_text(encoding="utf-8")
-    first = re.search(rf"^\| \[{name}\].* 8 bits \| ([\d.]+) \| ([\d.]+) \|", card, re.MULTILINE)
-    others = re.search(rf"^\| {name}, 8 bits" + r" \| ([\d.]+)" * 4, card, re.MULTILINE)
+    first = re.search(rf"^\| \[{name}\].* int8 \| ([\d.]+) \| ([\d.]+) \|", card, re.MULTILINE)
+    others = re.search(rf"^\| {name}, int8" + r" \| ([\d.]+)" * 4, card, re.MULTILINE)
     assert [float(number) for number in (*first.groups(), *others.groups())] == pytest.approx(scores, abs=LOSS)

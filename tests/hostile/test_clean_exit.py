@@ -112,7 +112,7 @@ def test_a_second_signal_waits_for_files_to_be_removed(tmp_path):
     ],
 )
 @pytest.mark.parametrize("full", [False, True])
-def test_a_job_says_the_same_in_its_log_and_in_the_terminal(tmp_path, body, code, messages, full):
+def test_a_job_writes_the_same_to_its_log_and_to_the_terminal(tmp_path, body, code, messages, full):
     """A full disk under the log changes neither the terminal's output nor the exit code."""
     log = tmp_path / "log"
     if full:

@@ -131,7 +131,7 @@ def test_more_threads_than_any_machine_serves_are_refused():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not say")
-def test_threads_are_as_many_as_the_processors_that_a_process_may_use():
+def test_the_number_of_threads_is_that_of_the_available_processors():
     """A cluster job may have only some of a node's processors."""
     before, threads = os.sched_getaffinity(0), torch.get_num_threads()
     os.sched_setaffinity(0, {min(before)})

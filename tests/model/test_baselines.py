@@ -123,7 +123,7 @@ REFERENCES = {"lstm": lstm_reference, "conv": conv_reference}
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("multiple", [1, 16])
-def test_logits_are_those_of_the_equations(name, multiple):
+def test_logits_equal_those_of_the_equations(name, multiple):
     """The batch has sentences of many lengths. A `multiple` adds padding."""
     model = varied(MODELS[name])
     sides = []
@@ -137,7 +137,7 @@ def test_logits_are_those_of_the_equations(name, multiple):
 
 
 @pytest.mark.parametrize("name", ["lstm", "conv"])
-def test_gradients_are_those_of_one_sentence_at_a_time(name):
+def test_gradients_equal_those_of_single_sentences(name):
     """The batch's gradients equal the sum over sentences. Each gradient is also compared with a difference quotient."""
     model = varied(MODELS[name])
 
@@ -148,12 +148,12 @@ def test_gradients_are_those_of_one_sentence_at_a_time(name):
 
     pairs, parameters = list(zip(SOURCES, TARGETS, strict=True)), list(model.parameters())
     together = torch.autograd.grad(loss(pairs), parameters)
-    alone = [torch.autograd.grad(loss([pair]), parameters) for pair in pairs]
-    for found, *expected in zip(together, *alone, strict=True):
+    single = [torch.autograd.grad(loss([pair]), parameters) for pair in pairs]
+    for found, *expected in zip(together, *single, strict=True):
         torch.testing.assert_close(found, torch.stack(expected).sum(dim=0), rtol=1e-4, atol=1e-4)
 
 
-def test_lstm_gradients_are_those_of_the_reference():
+def test_lstm_gradients_equal_those_of_the_reference():
     """The references are difference quotients of the NumPy model in float64."""
     model = varied(MODELS["lstm"])
     source, target = SOURCES[1], TARGETS[1]
@@ -171,7 +171,7 @@ def test_lstm_gradients_are_those_of_the_reference():
         assert found == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-4)
 
 
-def test_conv_gradients_are_those_of_the_reference():
+def test_conv_gradients_equal_those_of_the_reference():
     """The reference is autograd, with the encoder's gradients divided by twice the number of attentions."""
     model = varied(MODELS["conv"])
     source, target = SOURCES[1], TARGETS[1]
@@ -187,7 +187,7 @@ def test_conv_gradients_are_those_of_the_reference():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_give_what_the_whole_decoder_gives(name):
+def test_steps_equal_the_whole_decoder(name):
     """This also holds after hypotheses have moved and sentences have ended."""
     model = varied(MODELS[name])
     with torch.no_grad():
@@ -238,7 +238,7 @@ class Whole:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_beam_search_with_states_finds_what_it_finds_without(name, monkeypatch):
+def test_beam_search_finds_the_same_with_and_without_states(name, monkeypatch):
     model = varied(MODELS[name])
     found = search(model, ROWS, SOURCES, DECODING)
     opened = []
@@ -263,7 +263,7 @@ def test_beam_search_with_states_finds_what_it_finds_without(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["lstm", "conv"])
-def test_flops_are_those_that_pytorch_counts(name, monkeypatch):
+def test_flops_equal_pytorchs_count(name, monkeypatch):
     """The counts are forward and backward on the meta device, for sentences of one length, within 2 %."""
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # the meta device does not support autocast
     config = replace(MODELS[name], N=3, d_model=256, embedding_rows=4000, output_rows=4000)
@@ -284,7 +284,7 @@ def test_flops_are_those_that_pytorch_counts(name, monkeypatch):
         ({"d_model": 128, "N": 3, "d_ff": 512, "h": 8, "d_k": 16, "d_v": 16}, 4, 6),
     ],
 )
-def test_parameters_are_those_of_base_within_5_percent(base, lstm, conv):
+def test_parameters_equal_those_of_base_within_5_percent(base, lstm, conv):
     """The layers are those of config.yaml, at the paper's width and at a quarter of it."""
     rows = {"P_drop": 0.1, "embedding_rows": 10000, "output_rows": 10000}
     options = {"P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}

@@ -68,7 +68,7 @@ def assert_tables_of(mask: flex_attention.BlockMask, blocks: Blocks) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1, max_size=12))
-def test_tables_of_any_batch_are_those_of_its_mask(pairs):
+def test_tables_of_any_batch_agree_with_its_mask(pairs):
     lengths = np.array(pairs).T
     lengths = np.concatenate([lengths, padding_lengths(lengths, (1, 1))], axis=1)
     first, second = (torch.from_numpy(np.repeat(np.arange(len(side)), side)) for side in lengths)
@@ -95,7 +95,7 @@ def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_loss_and_gradients_are_the_padded_ones(form):
+def test_loss_and_gradients_equal_those_of_padded_attention(form):
     model = make_model(**form)
     padded, flat = (gradients(batch_losses, model, INDICES, in_blocks) for in_blocks in (False, True))
     torch.testing.assert_close(flat, padded, rtol=1e-5, atol=1e-5)
@@ -160,7 +160,7 @@ def no_gradient(*batch):
     ],
     ids=["none", "wrong"],
 )
-def test_without_a_compiler_that_works_the_training_goes_on(monkeypatch, tmp_path, caplog, compiler, reason):
+def test_a_training_continues_without_a_working_compiler(monkeypatch, tmp_path, caplog, compiler, reason):
     """A node without a C compiler takes the same steps, and the run reports why they took longer."""
     monkeypatch.setattr(torch, "compile", compiler)
     runs = [start(tmp_path / name) for name in ("compiled", "not")]

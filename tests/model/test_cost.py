@@ -75,7 +75,7 @@ def packed(sentences: int, length: int) -> Packed:
     return Packed(ids, torch.arange(length).repeat(sentences), (sentences, length))
 
 
-def test_flops_are_those_that_pytorch_counts():
+def test_flops_equal_pytorchs_count():
     sentences, L_s, L_t = 5, 13, 17
     source, target = packed(sentences, L_s), packed(sentences, L_t)
     model = Transformer(SMALL)
@@ -90,5 +90,5 @@ def test_flops_are_those_that_pytorch_counts():
     ("hardware", "tera"),
     [("Tesla K80", 2.8), ("NVIDIA H100 80GB HBM3", 67), ("NVIDIA A100-SXM4-80GB", 19.5), ("NVIDIA GH200 480GB", None)],
 )
-def test_a_gpu_is_known_by_a_word_of_its_name(hardware, tera):
+def test_a_gpu_is_recognised_by_a_word_in_its_name(hardware, tera):
     assert single_precision(hardware) == pytest.approx(1e12 * (tera or float("nan")), nan_ok=True)

@@ -56,7 +56,7 @@ def test_steps_equal_the_full_decoder(changes):
 
 
 @torch.inference_mode()
-def test_places_that_nobody_sees_are_taken_again():
+def test_unused_slots_of_the_cache_are_reused():
     """All hypotheses but one end every few steps. The cache then holds only the slots of the others."""
     model, sentences, random = random_model(3), random_sentences(4, 2), np.random.default_rng(5)
     steps, K = 3 * CACHE_BLOCK, 3

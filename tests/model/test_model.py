@@ -99,7 +99,7 @@ def test_embeddings_start_normal(experiment, changes, tables):
 
 @pytest.mark.parametrize("form", [{}, {"norm": "pre", "residual": False}, {"attention": "additive"}], ids=str)
 @pytest.mark.parametrize("kind", ["P_drop", "P_drop_attention"])
-def test_dropout_acts_in_training_alone(experiment, kind, form):
+def test_dropout_acts_only_in_training(experiment, kind, form):
     config = replace(experiment.model, **{"P_drop": 0.0, "P_drop_attention": 0.0, kind: 0.5} | form)
     model = Transformer(config)
     source, target = packed(sentences(1)), packed(sentences(2))

@@ -63,7 +63,7 @@ def model(request) -> Transformer:
     return random_transformer(model_config(**VARIANTS[request.param]))
 
 
-def test_logits_are_those_of_the_equations(model):
+def test_logits_equal_those_of_the_equations(model):
     sources, targets = random_pairs()
     weights = to_numpy(model)
     expected = [logits(weights, model.config, *pair) for pair in zip(sources, targets, strict=True)]

@@ -185,7 +185,7 @@ def constituents(trees: Tree) -> Counter:
 
 
 @given(pairs)
-def test_counts_are_those_of_sets_of_words(pair):
+def test_counts_equal_those_of_sets_of_words(pair):
     sentence = compare(*pair, 1)
     ours, theirs = map(constituents, pair)
     if sentence.status == "skip":
@@ -209,7 +209,7 @@ def test_bad_files(tmp_path, gold, test, message):
         list(read_gold_and_test(tmp_path / "gold", tmp_path / "test"))
 
 
-def test_trees_without_words_have_those_of_gold(tmp_path):
+def test_trees_without_words_get_the_words_of_gold(tmp_path):
     """A tree with a word of its own, or with too few words, is left unchanged."""
     gold, bare = tmp_path / "gold", tmp_path / "bare"
     gold.write_text("(S (NP (-NONE- *)) (VP (V go) (RP on)) (. .))\n" * 4)

@@ -70,7 +70,7 @@ def parser(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-def test_a_parser_knows_what_it_has_learned_by_heart(parser, constrained):
+def test_a_parser_reproduces_its_training_trees(parser, constrained):
     """Each sentence gets its own training tree. A constrained search finds it, too."""
     parses = replace(parser, constrained=constrained).parse(WORDS)
     assert [bracketed(parsed.tree) for parsed in parses] == TREES
@@ -100,7 +100,7 @@ def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, constrained):
+def test_every_output_of_an_untrained_parser_becomes_a_tree(subwords, constrained):
     """The tree has exactly the words, including unknown words. A constrained search has no faults."""
     model = random_model(0, embedding_rows=SIZE, output_rows=ROWS)
     decoding = msgspec.structs.replace(DECODING, beam_size=2, extra_length=1000 if constrained else 20)

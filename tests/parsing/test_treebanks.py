@@ -228,7 +228,7 @@ def test_phrases_are_examples_too(tmp_path, most, expected):
         ([RAW[0], ""], ", line 2: expected one tree, found 0"),
     ],
 )
-def test_linearize_names_what_holds_no_trees_and_writes_nothing(tmp_path, lines, expected):
+def test_linearize_reports_a_file_without_trees_and_writes_nothing(tmp_path, lines, expected):
     bad = write_text(tmp_path / "bad.trees", lines)
     with pytest.raises(InputError, match=f"^{re.escape(str(bad))}{re.escape(expected)}$"):
         linearize_split(Data(tmp_path / "out"), "train", [bad])
@@ -256,7 +256,7 @@ def test_silver_keeps_the_surest_share_in_order(silver, keep, stay):
     assert silver([-5.0, -2.0, -0.5, -9.0, -1.0, -3.0], keep) == stay
 
 
-def test_silver_leaves_out_what_is_blank_repaired_or_long(silver):
+def test_silver_leaves_out_blank_repaired_and_long_lines(silver):
     """Line 2 is blank, 3 is repaired because it is long, 4 has the most words. The share applies to the other three."""
     scores = [-4.0, None, None, -0.2, -3.0, -1.0]
     longest = len(penn_words(PLAIN[3]))
@@ -271,7 +271,7 @@ def test_silver_names_the_line_that_is_no_tree(silver):
         silver([-1.0, -2.0, -3.0], 0.5, repaired=[2], lines=["", TREES[1], TREES[2] * 2])
 
 
-def test_silver_of_repaired_trees_alone_is_refused(silver, tmp_path):
+def test_silver_of_only_repaired_trees_is_refused(silver, tmp_path):
     with pytest.raises(InputError, match=r"parsed\.trees: none of 3 is a tree "):
         silver([-1.0, -2.0, -3.0], 0.5, repaired=[1, 2, 3])
     assert not (tmp_path / "silver.trees").exists()

@@ -91,7 +91,7 @@ def test_cleaning(text, expected):
 
 
 @given(trees)
-def test_what_is_written_is_read_again_also_by_nltk(tree):
+def test_written_trees_are_read_back_also_by_nltk(tree):
     assert as_nltk(tree) == NltkTree.fromstring(bracketed(tree))
     assume(not any("RB-" in word for word in words(tree)))  # -LRB- would become a bracket
     assert read(bracketed(tree)) == tree
@@ -162,7 +162,7 @@ def test_mending(written, sentence, tree, faults):
 @example([], ["the"])
 @example(["(S", *ODD, "DT", ")S"], ["a", "b"])
 @example(["(NP"] * 5000 + ["DT"], ["the", "cat"])
-def test_whatever_is_said_becomes_a_tree_over_the_words(written, sentence):
+def test_every_output_becomes_a_tree_over_the_words(written, sentence):
     tree, faults = decode(written, sentence)
     assert words(tree) == sentence
     assert read(bracketed(tree)) == tree

@@ -85,7 +85,7 @@ def test_weights_and_search_of_translations():
     assert tiny == {"beam": 5, "alpha": 1.33, "extra_length": 50, "batch_tokens": 4096}
 
 
-def test_text_is_prepared_as_scale_and_task_say():
+def test_scale_and_task_set_the_preprocessing():
     """At scale paper, like the authors: punctuation is not normalised, and English-French has 36 million pairs."""
     ask = asked()
     common = to_builtins(ask.config.preprocessing)
@@ -147,7 +147,7 @@ def test_every_run_of_a_table_is_trained_once():
     assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
 
 
-def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
+def test_a_partial_page_uses_the_existing_files(tmp_path, monkeypatch):
     """Existing files have an absolute path that no rule makes. Missing runs are still expected."""
     config = settings.read([], ["partial=true"])
     monkeypatch.chdir(tmp_path)

@@ -16,13 +16,13 @@ from transformer.config.manual import manual, schema
 ROOT = Path(__file__).parents[2]
 
 
-def test_manual_and_schema_are_those_of_the_structs():
+def test_manual_and_schema_agree_with_the_structs():
     """`python -m transformer.config.manual` rewrites both files."""
     assert (ROOT / "config/README.md").read_text("utf-8") == manual()
     assert (ROOT / "config/schema.json").read_text("utf-8") == schema()
 
 
-def test_the_schema_for_editors_takes_what_the_pipeline_takes():
+def test_the_schema_for_editors_accepts_the_same_as_the_pipeline():
     """It accepts config.yaml, whose first line names the schema, and a user's file with changes, but no wrong key."""
     text = (ROOT / "config.yaml").read_text("utf-8")
     named = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")

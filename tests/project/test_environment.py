@@ -75,7 +75,7 @@ def test_lock_has_all_that_is_needed_and_nothing_else(python: str):
     assert sorted(closure(direct(), python)) == sorted(lock())
 
 
-def test_installed_versions_are_those_of_the_lock():
+def test_installed_versions_agree_with_the_lock():
     installed = {package: Version(importlib.metadata.version(package)).public for package in lock()}
     assert installed == lock()
 

@@ -37,7 +37,7 @@ def run(page: Path) -> dict:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_print_what_they_say(page, monkeypatch):
+def test_examples_print_their_documented_output(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     run(page)
 

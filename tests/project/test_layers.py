@@ -97,13 +97,13 @@ def test_a_workflow_starts_without_torch_numpy_and_pandas():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "\n"
 
 
-def test_the_workflow_imports_what_is_made_for_it():
+def test_the_workflow_imports_only_packages_meant_for_it():
     files = [path for path in (ROOT / "workflow").rglob("*") if path.suffix in (".smk", ".py", "") and path.is_file()]
     pattern = re.compile(r"^\s*(?:import|from)\s+transformer(?:\.(\w+))?", re.MULTILINE)
     names = {name for path in files for name in pattern.findall(path.read_text("utf-8"))}
     assert names <= {"", "cli", "config", "data", "evaluation", "layout", "parsing", "pipeline", "report", "storage"}
 
 
-def test_file_names_of_results_are_spelt_in_layout_alone():
+def test_only_layout_contains_file_names_of_results():
     spelt = re.compile(r'"(?:run\.json|experiment\.yaml|decoding\.yaml|average\.safetensors|metrics\.jsonl)"')
     assert [NAMES[path] for path in MODULES if path.stem != "layout" and spelt.search(path.read_text("utf-8"))] == []

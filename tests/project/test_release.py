@@ -46,7 +46,7 @@ def test_licences_speak_of_every_download_and_of_no_other():
     assert [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in downloads)] == []
 
 
-def test_packages_that_are_not_permissive_are_those_that_licences_name():
+def test_licences_lists_the_packages_that_are_not_permissive():
     lines = (ROOT / "requirements.lock").read_text("utf-8").split("\n")
     stated = {(name := line.split("==")[0]): licence(name) for line in lines if line and not line.startswith("#")}
     assert [name for name, text in stated.items() if not text] == []

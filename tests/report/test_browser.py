@@ -186,7 +186,7 @@ def test_nothing_overflows_a_telephone(browser, url):
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_record_says_what_was_found_on_its_first_screen(browser, width: int):
+def test_the_first_screen_of_the_record_has_the_findings(browser, width: int):
     """Base's scores and Table 3's verdicts are visible. On a desktop, the folded page has up to twenty screens."""
     show(browser, (ROOT / "results/record/multi30k/report.html").as_uri(), width)
     scores, found = browser.find_elements(By.CSS_SELECTOR, ".found")
@@ -258,7 +258,7 @@ def test_translates_as_one_types_with_the_best_and_the_attention(browser, addres
     assert not element(browser, "#viewer").is_displayed()
 
 
-def test_limits_are_told_in_words(browser, address):
+def test_limits_are_stated_in_words(browser, address):
     show(browser, address)
     write(browser, "ab " * 81)
     wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, as the tokeniser cuts them, found 81")
@@ -270,7 +270,7 @@ def test_limits_are_told_in_words(browser, address):
     assert element(browser, "#problem").text == ""
 
 
-def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(browser, run):
+def test_only_the_newest_answer_is_shown_and_a_missing_server_is_reported(browser, run):
     """The first request is in progress when the second arrives. The answer to the first request is not shown."""
     asked, go = [], threading.Event()
 

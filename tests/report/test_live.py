@@ -48,7 +48,7 @@ def trial(run):
 # Answers
 
 
-def test_translations_are_those_of_translate(run, address, tmp_path):
+def test_translations_equal_those_of_translate(run, address, tmp_path):
     do("translate", "--run", run, "--input", write_text(tmp_path / "text", LINES), "--output", tmp_path / "out")
     expected = (tmp_path / "out").read_text("utf-8").splitlines()
     assert len(set(expected)) > 4
@@ -75,7 +75,7 @@ def test_scores_and_attention_are_the_models(address, trial):
         assert values == pytest.approx(expected.numpy(), abs=6e-4)
 
 
-def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
+def test_page_names_its_model_and_loads_nothing_else(trial):
     """The run's texts are shown as plain text."""
     trial = copy(trial)
     trial.experiment = structs.replace(trial.experiment, label="<script>alert(1)</script>")
@@ -102,7 +102,7 @@ def test_page_begins_with_a_sentence_of_the_scales_page(run, tmp_path):
     assert Trial(folder).example() == ""
 
 
-def test_questions_whose_client_has_left_are_not_worked_out():
+def test_requests_of_disconnected_clients_are_not_answered():
     """The model is busy with the first request. The page replaces the second request by the third."""
     asked, begun, go = [], threading.Event(), threading.Event()
 

@@ -62,7 +62,7 @@ def test_what_is_not_there_is_named(text: str):
     assert "On this page are 1 table and 2 figures, from 2 trainings at scale <strong>test</strong>." in text
 
 
-def test_page_of_nothing_says_so(tmp_path: Path):
+def test_page_without_results_lists_everything_as_missing(tmp_path: Path):
     files, params = page.write_inputs(tmp_path)
     params |= {"data_of_paper": True, "missing": {"Attention viewer": "none"}}
     build_page({key: [] for key in files}, params, tmp_path / "report.html")

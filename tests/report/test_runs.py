@@ -39,7 +39,7 @@ def test_how_close():
     assert [cell.text for cell in fragment.find(".//thead/tr")] == ["Model", "Ours"]
 
 
-def test_score_whose_training_is_gone_tells_of_it(tmp_path: Path):
+def test_score_of_a_missing_training_describes_the_training(tmp_path: Path):
     (tmp_path / "test.json").write_text(json.dumps(page.score(about_run(experiment="big"))))
     (card,) = run_cards({}, [tmp_path / "test.json"])
     assert (card.run, card.facts["Steps"], card.scores[0]["file"]) == ("en-de/big/1", "6,000", "test.json")

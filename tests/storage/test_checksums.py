@@ -146,7 +146,7 @@ def sampled(place: Path):
 
 
 @pytest.mark.parametrize("name", [f"{RUN}/test.hyp", "test.en"])
-def test_the_page_shows_what_was_scored(place, name):
+def test_the_page_shows_the_scored_translation(place, name):
     sampled(place)
     flip(place / name)
     with pytest.raises(InputError, match=f"^{name}: damaged, or not the file that {RUN}/test.json is about"):

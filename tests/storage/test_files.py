@@ -93,7 +93,7 @@ def test_a_pipe_stays_one(tmp_path):
     os.close(reader)
 
 
-def test_standard_output_keeps_what_is_before_and_what_comes_after(tmp_path):
+def test_standard_output_keeps_earlier_and_later_content(tmp_path):
     program = "from transformer.storage.files import write; write('/dev/stdout', 'text, '); print('and more')"
     path = tmp_path / "out"
     path.write_text("kept\n")
@@ -151,7 +151,7 @@ def test_a_line_that_is_too_long_is_named(write):
 
 
 @given(st.lists(st.integers(0, GROUP + 1)), st.integers(1, 5))
-def test_groups_are_all_items_and_begin_no_item_beyond_what_is_held_together(sizes, most):
+def test_groups_have_all_items_and_start_none_beyond_the_limit(sizes, most):
     lists = list(groups(sizes, most, lambda size: size))
     assert [size for group in lists for size in group] == sizes
     for number, group in enumerate(lists):

@@ -95,7 +95,7 @@ def detail(table: Table) -> list[dict[str, str]]:
     return shown(next(note for note in table.notes if isinstance(note, Grid)))
 
 
-def said(table: Table) -> str:
+def notes_of(table: Table) -> str:
     """Return all notes that are text."""
     return "\n".join(note for note in table.notes if isinstance(note, str))
 

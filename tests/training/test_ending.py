@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("on_the_processor")
 EARLY = {"steps": 60, "learning_rate_scale": 3.0, "patience": 2, "averaged_checkpoints": 2}
 
 
-def test_the_best_step_is_the_first_of_equal_ones():
+def test_the_best_step_is_the_first_of_equal_steps():
     assert best({6: 2.0, 2: 3.0, 4: 2.0}) == 4
     assert best({}) == 0
 
@@ -104,7 +104,7 @@ def test_a_training_begins_with_other_weights(tmp_path):
     assert len({plain.digest("data"), begun.digest("data", "sum"), begun.digest("data", "other")}) == 3
 
 
-def test_a_whole_run_goes_on_from_another(tmp_path):
+def test_a_whole_run_continues_from_another(tmp_path):
     """The test uses the command. A vocabulary of other subwords is refused, and weights without a vocabulary."""
     data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
     first, second = (tmp_path / name for name in ("first", "second"))

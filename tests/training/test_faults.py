@@ -163,7 +163,7 @@ def test_a_signal_does_not_silence_an_error(tmp_path, data):
 
 @slow
 @pytest.mark.parametrize(("fault", "step"), [("disk_full", 30), ("disk_full_for_logs", 26)])
-def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, fault, step, on_the_processor):
+def test_a_full_disk_leaves_the_last_state_and_the_run_resumes(tmp_path, data, fault, step, on_the_processor):
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
     training = Training(run, data, [*FAULTY, fault, "0", "25"])
     assert training.wait(LONG) == 1

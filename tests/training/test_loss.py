@@ -67,7 +67,7 @@ READ, WRITTEN = [[12, 36, EOS], [13, 29, 12, 17, EOS]], [[5, 10, 5, EOS], [2, EO
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_the_softmax_covers_the_output_rows_alone(experiment, epsilon):
+def test_the_softmax_covers_only_the_output_rows(experiment, epsilon):
     """The losses and all gradients equal those with V classes. Smoothing is also over these V rows only."""
     torch.manual_seed(1)
     parser = Transformer(replace(experiment.model, P_drop=0.0, output_rows=V))

@@ -34,7 +34,7 @@ def test_adam_has_the_constants_of_the_experiment(experiment):
 
 @pytest.mark.usefixtures("on_the_processor")
 @pytest.mark.parametrize("model", TABLE_5.values(), ids=TABLE_5)
-def test_gradients_reach_every_parameter_and_are_those_of_finite_differences(tmp_path, model):
+def test_gradients_reach_every_parameter_and_equal_finite_differences(tmp_path, model):
     """Along the gradient, the loss changes by the gradient's norm. Random biases keep every vector from zero."""
     learner = start(tmp_path, make_experiment(model=model | {"P_drop": 0.0, "P_drop_attention": 0.0})).learner
     learner.model.double()

@@ -38,7 +38,7 @@ def saved(folder):
     return files
 
 
-def left_alone(folder, model=None):
+def train_uninterrupted(folder, model=None):
     """Train an uninterrupted run of 8 steps. An epoch has 5 batches."""
     assert len(plan_batches(1, 0, TEXT.lengths, (60, 60))) == 5
     train(start(folder, make_experiment(model=model)))
@@ -48,7 +48,7 @@ def left_alone(folder, model=None):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    return left_alone(tmp_path_factory.mktemp("uninterrupted"))
+    return train_uninterrupted(tmp_path_factory.mktemp("uninterrupted"))
 
 
 @pytest.mark.parametrize("model", [{}, {"norm": "batch"}, *TABLE_2.values()], ids=["transformer", "norm", *TABLE_2])
@@ -60,7 +60,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, model):
         with open(folder / "metrics.jsonl", "a") as file:
             file.write('{"step": 6, "ep')
     train(start(folder, experiment))
-    uninterrupted = left_alone(tmp_path / "alone", model)
+    uninterrupted = train_uninterrupted(tmp_path / "single", model)
     files, expected = saved(folder), saved(uninterrupted)
     assert files.keys() == expected.keys()
     for name, (tensors, header) in expected.items():

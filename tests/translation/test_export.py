@@ -45,7 +45,7 @@ def test_an_export_translates_wherever_it_is_put(run, tmp_path, monkeypatch, for
     assert translations(Path("moved"), tmp_path) == expected
 
 
-def test_an_export_is_replaced_whole_and_names_what_is_there(run, tmp_path):
+def test_an_export_is_replaced_as_a_whole_and_lists_its_files(run, tmp_path):
     """An older export can be exported in another format."""
     folder, manifest = tmp_path / "1", tmp_path / "1" / MANIFEST
     do("export", "--run", run, "--to", folder)
@@ -125,7 +125,7 @@ def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, ch
 
 
 @pytest.mark.usefixtures("library")
-def test_a_card_has_the_scores_of_these_weights_alone(run, tmp_path):
+def test_a_card_has_only_the_scores_of_these_weights(run, tmp_path):
     from huggingface_hub import ModelCard
 
     copy = tmp_path / "run"

@@ -62,7 +62,7 @@ def test_a_wide_beam_is_brute_force(alpha, V, limit):
 @pytest.mark.parametrize(
     ("beam", "n", "alpha"), [(1, 1, 0), (1, 2, 0.6), (2, 1, 1.5), (3, 2, 0), (4, 4, 0.6), (2, 7, 0.6)]
 )
-def test_n_best_equals_those_of_a_search_that_never_stops_early(beam, n, alpha, ends):
+def test_n_best_equal_those_of_a_search_without_early_stopping(beam, n, alpha, ends):
     """A beam of size one is greedy. Where no hypothesis has ended, an alive one counts."""
     arbitrary = random_table(beam, V=6)
 
@@ -90,7 +90,7 @@ def test_sentences_that_end_leave_the_batch():
 
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
-def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
+def test_expand_equals_sorting_everything(B, K, V, count, seed):
     """Vocabularies are smaller than a group of tokens, as large as some groups, and in between. PAD is impossible."""
     torch.manual_seed(seed)
     alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)

@@ -32,17 +32,17 @@ LINES = random_lines(5, 20)
 RECORDED = Path(__file__).parents[2] / "results/record/multi30k/runs/en-de/base/1"
 
 
-def test_each_line_has_the_translation_that_it_gets_alone(translator):
+def test_the_translation_of_a_line_does_not_depend_on_the_batch(translator):
     """Decoding starts with the longest line. Blank lines stay blank. Batches and threads change no translation."""
-    alone = {line: translator.translate([line])[0].text for line in LINES}
-    assert len(set(alone.values())) > 10
+    single = {line: translator.translate([line])[0].text for line in LINES}
+    assert len(set(single.values())) > 10
     lines = ["", *LINES[:5], "  \t", *LINES[5:], ""]
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
         for max_tokens in (1, 10_000):
             other = replace(translator, decoding=structs.replace(DECODING, max_tokens=max_tokens))
-            assert [best.text for best in other.translate(lines)] == [alone.get(line, "") for line in lines]
+            assert [best.text for best in other.translate(lines)] == [single.get(line, "") for line in lines]
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)

@@ -41,7 +41,7 @@ def read_table(demo: Path, table: str) -> list[dict[str, str]]:
 def test_translators_learn(demo):
     """The grammar is easy: a model that has learned it has a BLEU near 100 (or slightly above), otherwise near 0.
 
-    In so few steps an LSTM is between the two.
+    After these few steps, an LSTM is between the two.
     """
     rows = read_table(demo, "table2")
     ours = [row for row in rows if row["by"] == "ours"]
@@ -55,7 +55,7 @@ def test_translators_learn(demo):
     assert perplexities[-1] < min(2, perplexities[0])
 
 
-def test_table_3_has_all_rows_and_those_of_the_demo_have_learned(demo):
+def test_table_3_has_all_rows_and_the_demos_rows_have_learned(demo):
     rows = read_table(demo, "table3")
     assert {row["experiment"] for row in rows} == CONFIG.experiments.keys()
     bleu = {row["experiment"]: float(row["bleu"]) for row in rows if row["bleu"]}

@@ -106,7 +106,7 @@ def test_a_command_on_the_processor_waits_for_no_gpu(start):
 
 
 @pytest.mark.parametrize(("launch", "count"), [("job", 2), ("job", 4), ("here", 0), ("step", 0)])
-def test_a_command_that_needs_none_of_these_is_left_alone(start, launch, count):
+def test_a_command_that_needs_none_of_these_does_not_wait(start, launch, count):
     """It starts even if all GPUs are taken: a separate job has its own GPUs, and a command without GPUs never waits."""
     assert len(devices(start("here", 3, *HOLD))) == 3
     assert ended(start(launch, count, *SHOW)) == (0, "0,1,2\n", "")

@@ -40,7 +40,7 @@ def without_slurm(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("without_slurm")
 @pytest.mark.parametrize("option", ["--workflow-profile", "--profile"])
-def test_slurm_is_asked_for_what_is_on_file(tmp_path, option):
+def test_requests_to_slurm_equal_the_recorded_ones(tmp_path, option):
     """This also holds with the default profile, which Snakemake loads in addition to --profile."""
     (tmp_path / "resources/wsj").mkdir(parents=True)  # for Table 4
     options = [option if word == "--workflow-profile" else word for word in PAPER]
@@ -48,7 +48,7 @@ def test_slurm_is_asked_for_what_is_on_file(tmp_path, option):
 
 
 @pytest.mark.parametrize("name", ["slurm", "allocation"])
-def test_the_default_profile_says_nothing_that_another_does_not_say(name):
+def test_other_profiles_contain_the_default_profile(name):
     files = (ROOT / f"profiles/{each}/profile.yaml" for each in ("default", name))
     default, other = (yaml.safe_load(file.read_text()) for file in files)
     assert default.items() <= other.items()

@@ -35,7 +35,7 @@ def blank(row: dict[str, str], *columns: str) -> list[str]:
     return [column for column in columns if row[column] in ("", "nan")]
 
 
-def test_no_training_waits_for_what_only_scores_need(tmp_path):
+def test_no_training_waits_for_files_that_only_scores_need(tmp_path):
     """It does not wait for their downloads either. At full size, all rows are resolved, too."""
     targets = [f"results/paper/runs/{run.task}/{run.experiment}/{run.seed}/run.json" for run in PAPER.all_runs()]
     write_treebank(copy_project(tmp_path))

@@ -29,7 +29,7 @@ rule bad:
 """
 
 
-def test_make_shows_a_line_for_each_job_and_what_a_failed_one_says(tmp_path):
+def test_make_shows_a_line_for_each_job_and_the_error_of_a_failed_job(tmp_path):
     (tmp_path / "Snakefile").write_text(JOBS)
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--keep-going", "--logger", "lines"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow/logger")}

@@ -72,12 +72,12 @@ def test_a_treebank_is_read_and_phrases_and_silver_trees_are_added_to_one_task(s
     """The Penn Treebank's sections lose traces and functions. A parser learns the grammar's trees."""
     trees = (small / "resources/corpora/bank.trees").read_text("utf-8").splitlines()
     assert trees == [f"(TOP {item.tree})" for item in take(2, 8, 8)]
-    alone, both = (
+    single, both = (
         json.loads((small / f"{RESULTS}/data/{task}/train.json").read_text())
         for task in ("supervised", "semi-supervised")
     )
-    assert alone.pop("files").keys() == both.pop("files").keys() == {"train.source.tok", "train.target.tok"}
-    assert alone == {"kept": 300, "trees": 300, "phrases": 0, "repeat": 1, "silver": 0}
+    assert single.pop("files").keys() == both.pop("files").keys() == {"train.source.tok", "train.target.tok"}
+    assert single == {"kept": 300, "trees": 300, "phrases": 0, "repeat": 1, "silver": 0}
     assert both == {"kept": 309 + both["silver"], "trees": 300, "phrases": 9, "repeat": 1, "silver": both["silver"]}
     assert both["silver"] > 0
 
@@ -103,7 +103,7 @@ def test_a_changed_beam_trains_nothing_and_cosmetic_edits_prepare_nothing_either
 
 
 @pytest.mark.parametrize(("key", "value"), [("urls", ["https://example.com/other"]), ("sha256", "0" * 64)])
-def test_a_download_is_fetched_again_for_another_checksum_but_not_for_another_address(project, key, value):
+def test_a_new_checksum_repeats_a_download_but_a_new_url_does_not(project, key, value):
     (project / "change.yaml").write_text(yaml.safe_dump({"downloads": {"test.en.gz": {key: value}}}))
     result = snakemake(project, "--dry-run", "--configfile", "change.yaml", "--", "resources/corpora/far-test.en")
     assert ("fetch" in rules_of(result.stdout)) == (key == "sha256")
@@ -144,7 +144,7 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
     assert "rule treebank" in result.stdout
 
 
-def test_without_its_environment_the_workflow_says_so(tmp_path):
+def test_the_workflow_reports_a_missing_environment(tmp_path):
     """Rules call `python`, but there is none on PATH, or one without torch."""
     project, folder = copy_project(tmp_path), tmp_path / "bin"
     folder.mkdir()

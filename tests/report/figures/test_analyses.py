@@ -44,7 +44,7 @@ def test_numbers_are_short_and_right():
     assert [_short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
 
 
-def test_without_a_run_the_axes_say_so():
+def test_axes_without_a_run_have_a_note():
     drawing = bleu_length(lengths=[], dev_label="toy", expected=["en-de/base/1"])
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["no runs"]
     assert "not shown: en-de/base/1" in drawing.caption

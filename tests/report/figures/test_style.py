@@ -74,14 +74,14 @@ def lab(rgb: np.ndarray) -> np.ndarray:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def test_colours_stand_out_from_white():
+def test_colours_have_contrast_to_white():
     """WCAG: (1 + 0.05) / (Y + 0.05) is 3 or more, except for yellow."""
     assert len(set(COLORS)) == 8
     assert all(1.05 / ((XYZ @ linear(color))[1] + 0.05) >= 3 for color in COLORS)
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_colour_blind_readers_tell_colours_apart(sight):
+def test_colour_blind_readers_distinguish_colours(sight):
     """Okabe and Ito's eight colours are 16 apart in this vision. A difference of 2 is just visible."""
     seen = [lab(SIGHTS[sight] @ linear(color)) for color in COLORS]
     assert min(math.dist(one, other) for one, other in combinations(seen, 2)) > 16

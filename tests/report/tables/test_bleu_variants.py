@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
-from support.scored import PLAIN, QUOTED, bleu, by_hand, make_table, said, score, shown, write_scores
+from support.scored import PLAIN, QUOTED, bleu, by_hand, make_table, notes_of, score, shown, write_scores
 from support.toy import make_experiment
 
 from transformer.config.experiment import save
@@ -121,8 +121,8 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
     assert math.isnan(row["p"])
-    assert "that table tests them" in said(table)
-    assert "have not been made: en-de/smoothing-0.0/1." in said(table)
+    assert "that table tests them" in notes_of(table)
+    assert "have not been made: en-de/smoothing-0.0/1." in notes_of(table)
 
 
 def test_what_was_not_run_is_named(folder):
@@ -133,4 +133,4 @@ def test_what_was_not_run_is_named(folder):
     missing += ["another seed", "base of Table 3", "dropout-0.0 of Table 3", "smoothing-0.0 of Table 3"]
     assert [choice for choice, row in rows.items() if math.isnan(row["bleu"])] == missing
     assert [row["Choice"] for row in shown(table.grid) if row["BLEU"] == "not run at this scale"] == missing
-    assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in said(table)
+    assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in notes_of(table)

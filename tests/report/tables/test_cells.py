@@ -32,7 +32,7 @@ def system(name: str, *seeds: tuple[int, float, list[float]]) -> pd.DataFrame:
     return pd.DataFrame([(seed, f"{name}/{seed}", bleu, draws) for seed, bleu, draws in seeds], columns=COLUMNS)
 
 
-def test_one_training_in_common_is_compared_on_sentences_alone():
+def test_a_shared_training_is_compared_only_on_sentences():
     """34 - 30 is 4, and the draws give 3 and 5. The other runs belong to only one of the systems."""
     own = system("run", (2, 34.0, [5.0, 7.0]), (3, 99.0, [0.0, 0.0]))
     other = system("run", (1, 27.0, [9.0, 0.0]), (2, 30.0, [2.0, 2.0]))

@@ -27,7 +27,7 @@ def test_mistakes_by_hand():
 
 
 @pytest.mark.slow
-def test_the_recorded_numbers_come_out_again(tmp_path, monkeypatch):
+def test_the_recorded_numbers_are_reproduced(tmp_path, monkeypatch):
     """All digits match, except the last ones, which depend on the processor: a system's text, two systems' tokens."""
     if not (mirror := os.environ.get("TRANSFORMER_MIRROR")):
         pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")

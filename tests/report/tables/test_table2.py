@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.scored import detail, make_table, rivals, said, score, shown, write_logs, write_scores
+from support.scored import detail, make_table, notes_of, rivals, score, shown, write_logs, write_scores
 
 from transformer.report.tables.render import Grid
 from transformer.report.tables.table2 import table2
@@ -64,7 +64,7 @@ def test_a_difference_within_the_interval_is_marked(tmp_path):
     rows, table = make(tmp_path, *contents, of_paper=False)
     assert rows["en-de_difference"].isna().all()
     assert "EN-DE − paper" not in table.grid.rows[0]
-    assert "‡" not in said(table)
+    assert "‡" not in notes_of(table)
 
 
 def test_tasks_may_differ_in_their_steps_but_seeds_may_not(tmp_path):
@@ -114,7 +114,7 @@ def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(t
     assert claim(table) == [[equal, "no verdict", difference, ""] for equal, difference in expected]
     for kinds in ({"base": "lstm", "mine": "transformer"}, {"base": "lstm", "mine": "lstm"}):
         _, table = make(tmp_path / kinds["mine"], base, mine, kinds=kinds)
-        assert "first claim" not in said(table)
+        assert "first claim" not in notes_of(table)
 
 
 def test_a_model_that_did_not_learn_gives_no_verdict_on_the_claim(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from support.scored import make_table, said, score, shown, write_scores
+from support.scored import make_table, notes_of, score, shown, write_scores
 
 from transformer.report.tables.table3 import _findings, read_variations, table3
 from transformer.storage.files import InputError
@@ -38,7 +38,7 @@ def column(table, heading: str) -> dict[str, str]:
     return {row["Experiment"]: row[heading] for row in shown(table.grid)}
 
 
-def test_differences_from_base_have_the_papers_beside_them(tmp_path):
+def test_differences_from_base_are_next_to_the_papers(tmp_path):
     """Base's seeds are 1 apart. With one other seed, t of 4.3 with 2 degrees is 5 %, and the width sqrt(1/3 + 1)."""
     width = (4 / 3) ** 0.5
     rows, table = make(
@@ -65,18 +65,18 @@ def test_whether_the_papers_difference_is_seen(tmp_path):
     assert set(column(table, "Seen on test?").values()) == {""}
 
 
-def test_bold_is_what_both_measurements_say_and_all_are_counted(tmp_path):
+def test_verdicts_of_both_measurements_are_bold_and_all_are_counted(tmp_path):
     systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [20], "big": [30]}
     rows, table = make(tmp_path, systems, tested=systems | {"N-2": [30]})
     assert column(table, "Seen on dev?")["heads-1"] == column(table, "Seen on test?")["heads-1"] == "**seen here**"
     assert column(table, "Seen on dev?")["N-2"] == "seen here"
     assert column(table, "Seen on test?")["N-2"] == column(table, "Seen on test?")["big"] == "cannot be told"
     counted = "Of the 3 variations that the paper's Table 3 finds better or worse than base, seen here on both dev and"
-    assert f"{counted} test: 1 (`heads-1`); on one alone: 1 (`N-2`). Not seen on either: 0; on" in said(table)
+    assert f"{counted} test: 1 (`heads-1`); on one alone: 1 (`N-2`). Not seen on either: 0; on" in notes_of(table)
     assert rows["N-2"]["test_difference"] == 0
 
 
-def test_verdicts_of_two_measurements_are_counted_by_what_both_say():
+def test_joint_verdicts_of_two_measurements_are_counted():
     said = {"seen": ("seen here", "cannot be told"), "lost": ("cannot be told", "not seen here")}
     said |= {"contrary": ("seen here", "not seen here"), "half": ("seen here", "")}
     frame = pd.DataFrame.from_dict(said, orient="index", columns=["here", "test_here"])
@@ -100,14 +100,14 @@ def test_the_frame_has_the_interval_of_the_difference_and_holms_p(tmp_path):
     assert {name: rows[name]["p_holm"] for name in p} == pytest.approx(expected)
     limits = [rows["big"][f"difference_{end}"] for end in ("low", "high")]
     assert limits == pytest.approx([10 - 4.303 * (4 / 3) ** 0.5, 10 + 4.303 * (4 / 3) ** 0.5], abs=0.3)
-    assert "Tested differences: 3 of 3." in said(table)
+    assert "Tested differences: 3 of 3." in notes_of(table)
 
 
 def test_without_base_nothing_is_compared_and_gaps_are_named(tmp_path):
     assert list(make(tmp_path, {})[0]) == ["base", "heads-1", "N-2", "big"]
     _, table = make(tmp_path, {"big": [30, 31]}, expected=["en-de/base/2", "en-de/big/2"])
     assert column(table, "− base, dev")["big"] == ""
-    assert "have not been made: en-de/base/2." in said(table)
+    assert "have not been made: en-de/base/2." in notes_of(table)
 
 
 def test_rows_of_the_papers_table_are_experiments_of_the_configuration():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.scored import make_table, said, score, shown, write_scores
+from support.scored import make_table, notes_of, score, shown, write_scores
 
 from transformer.evaluation.analyses import ANALYSES
 from transformer.evaluation.significance import _T_SAMPLES, RESAMPLES
@@ -84,7 +84,7 @@ def test_a_trained_row(tmp_path):
     assert (rows[0]["test_verdict"], shown(table.grid)[0]["Seen on dev?"]) == ("", "seen here")
 
 
-def test_a_verdict_is_bold_where_both_measurements_say_it(tmp_path):
+def test_a_verdict_is_bold_if_both_measurements_agree(tmp_path):
     """The row is also lower on the test set. The user's row has no verdict."""
     base = [trained("base", 30, seed) for seed in (1, 2)]
     scores = (*base, trained("no-residual", 22), trained("mine", 22))
@@ -102,8 +102,8 @@ def test_what_was_not_run_or_measured_is_named(tmp_path):
     rows, table = make(tmp_path, trained("no-residual", 22), probes=("heads:en-de/base/1",))
     assert [row["verdict"] for row in rows] == ["not run"] * 4
     assert shown(table.grid)[0]["Seen on dev?"] == "not run"
-    assert "as these runs have not been made: en-de/base/1." in said(table)
-    assert "as these have not been measured: heads of en-de/base/1." in said(table)
+    assert "as these runs have not been made: en-de/base/1." in notes_of(table)
+    assert "as these have not been measured: heads of en-de/base/1." in notes_of(table)
 
 
 def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.scored import detail, make_table, said, score, shown
+from support.scored import detail, make_table, notes_of, score, shown
 
 from transformer.report.tables.cells import read_printed
 from transformer.report.tables.table2 import training
@@ -63,10 +63,10 @@ def test_runs_that_are_not_there_are_named_and_tasks_of_ones_own_have_no_row_of_
     rows, table = make(tmp_path, expected=["en-fr/big/1", "en-xx/base/1"])
     assert rows.empty
     assert [(row["Task"], row["From"]) for row in shown(table.grid)] == [("en-fr", "paper")]
-    assert "have not been made: en-fr/big/1, en-xx/base/1." in said(table)
+    assert "have not been made: en-fr/big/1, en-xx/base/1." in notes_of(table)
 
 
-def test_the_papers_numbers_are_those_of_its_other_tables():
+def test_the_papers_numbers_agree_with_its_other_tables():
     """Steps are Table 2's, and parameters Table 3's in millions. 12 hours and 3.5 days are on 8 GPUs."""
     stated = pd.read_csv(PAPER / "training.csv").set_index(["task", "experiment"])
     steps = read_printed(PAPER / "table2.csv").set_index("model")
