@@ -78,7 +78,7 @@ def kernels() -> dict:
 
 
 def step_of(model: Transformer, text: ParallelText, compute, dtype: torch.dtype, capacity=None) -> tuple[float, Tensor]:
-    """Return the loss of all sentences and its gradient, as one tensor on the processor."""
+    """Return the loss of all sentences, and its gradient in one tensor on the processor."""
     device = next(model.parameters()).device
     loss, _ = compute(model, text.batch(np.arange(len(text.source)), device, capacity), 0.1, dtype)
     gradients = torch.autograd.grad(loss, list(model.parameters()))

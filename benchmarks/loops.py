@@ -75,7 +75,7 @@ class Halting(TrainingRun):
 
 
 class Ours:
-    """This project's training, as the command `train` runs it."""
+    """This project's training, identical to the command `train`."""
 
     def __init__(self, folder: Path, workload: Workload):
         run = workload.training(folder, Halting)

@@ -54,7 +54,6 @@ def main(
     """Compare the speed of training with other systems.
 
     python -m benchmarks.train --run results/multi30k/runs/en-de/base/1 --data results/multi30k/data/en-de
-
     python -m benchmarks.train --model base
 
     Args:

@@ -21,7 +21,7 @@ settings.load_profile("any machine")
 def pytest_collection_modifyitems(items):
     """Run the longest tests first, so that no long test runs at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    items.sort(key=lambda item: item.path.name == "test_results.py")  # it waits for `small`, which the first tests make
+    items.sort(key=lambda item: item.path.name == "test_results.py")  # it needs the results of the first tests
     items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
     first = ["TestTime", "test_demo.py", "test_cluster_training.py", "rehearsal.py", "training/test_faults.py"]
     items.sort(key=lambda item: min((place for place, name in enumerate(first) if name in item.nodeid), default=9))
@@ -53,7 +53,7 @@ def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory) -> Path:
-    """Return a project in which every rule has run."""
+    """Return a project after a run of every rule."""
 
     def make(folder: Path) -> None:
         result = snakemake(make_small(folder))
@@ -79,7 +79,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def plain_cluster(tmp_path_factory):
-    """Yield a Slurm cluster without accounting, in which sacct gives no answer."""
+    """Yield a Slurm cluster without accounting. sacct gives no answer there."""
     needs_cluster()
     with Cluster(tmp_path_factory.mktemp("plain_cluster"), accounting=False) as cluster:
         yield cluster

@@ -26,7 +26,7 @@ def nothing_set(monkeypatch):
 
 @pytest.fixture
 def unusable(monkeypatch):
-    """Simulate a CUDA build of PyTorch on a machine whose driver is too old."""
+    """Simulate a CUDA build of PyTorch on a machine with a driver that is too old."""
 
     def is_available() -> bool:
         warnings.warn(SAYS, stacklevel=2)

@@ -34,7 +34,7 @@ COMMANDS = {name: f"transformer.commands.{module}:{name}" for module, names in _
 
 
 def _collect_rarely() -> None:
-    """Run the garbage collector less often, which saves each job almost a second of processor time."""
+    """Run the garbage collector less often. This saves each job almost a second of processor time."""
     # PyTorch creates 170,000 permanent objects. By default the collector visits them during the import and at exit.
     gc.set_threshold(20_000)
     atexit.register(gc.freeze)

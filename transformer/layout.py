@@ -43,7 +43,7 @@ def named(form: str) -> Any:
 class Run(Folder):
     """The folder of one training."""
 
-    experiment = named("experiment.yaml")  # all settings on which the training depends
+    experiment = named("experiment.yaml")  # all settings of the training
     decoding = named("decoding.yaml")  # the settings of beam search
     vocabulary = named("vocabulary.model")  # the subword vocabulary, copied from the data's folder
     record = named("run.json")  # the code, hardware and time of a finished training
@@ -87,8 +87,8 @@ class Data(Folder):
     silver = named("silver.trees")  # the trees selected as training data
     counts = named("{split}.json")  # the numbers of kept and dropped sentences
     tokens = named("{split}.{side}.tok")  # tokenised text
-    ids = named("{split}.{side}.ids")  # one sentence after another
-    offsets = named("{split}.{side}.offsets")  # the positions in `ids` at which sentences begin
+    ids = named("{split}.{side}.ids")  # all sentences in one array
+    offsets = named("{split}.{side}.offsets")  # the positions of the sentences' beginnings in `ids`
 
     def texts(self, split: str) -> list[Path]:
         """Return the tokenised sides of a split, and the file with the numbers of sentences."""

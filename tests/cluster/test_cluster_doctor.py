@@ -70,8 +70,8 @@ def test_what_the_cluster_does_not_have(cluster, project):
         r"error +account wrong: this is not .* Fix: set slurm_account in the profile to one of research, root\.",
         r"error +partition fast for nowhere: no such .* Fix: set slurm_partition in the profile to one of cpu, ",
         r"error +partition cpu for long: .* 4320 minutes, the limit is 60\. Fix: request up to 60 in the profile",
-        r"error +partition gpu for train: .* 8 GPUs per node, the limit is 2\. Fix: request up to 2 in the profile",
-        r"error +partition cpu for large: .* 17000 MB per node, the limit is 16000\. Fix: request up to 16000",
+        r"error +partition gpu for train: .* 8 GPUs, the limit is 2\. Fix: request up to 2 in the profile",
+        r"error +partition cpu for large: .* 17000 MB, the limit is 16000\. Fix: request up to 16000",
     ]
     assert [pattern for pattern in expected if not has_line(lines, pattern)] == []
     assert sum(line.startswith(("warning", "error")) for line in lines) == len(expected)

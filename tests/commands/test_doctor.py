@@ -64,7 +64,7 @@ def test_packages_that_differ_or_are_missing(tmp_path: Path, monkeypatch):
 
 
 def test_devices_that_torch_cannot_reach(monkeypatch):
-    """A driver has a device but no GPU responds, as with a wrong PyTorch or driver."""
+    """A driver has a device but no GPU responds, for example with a wrong PyTorch or driver."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     for asked, visible, expected in ((None, "0", ["error"]), (3, "", ["error"]), (None, "", ["ok"]), (0, "", ["ok"])):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -164,4 +164,4 @@ def test_jobs_are_compared_with_the_output_of_sinfo():
     changes = {"minutes": 3631, "GPUs": 9, "CPUs": 65, "MB": 16001, "partition": "fast"}
     faults = [cluster._check_job(job._replace(**{key: value}), ["train"], partitions) for key, value in changes.items()]
     assert levels([cluster._check_job(job, ["train"], partitions), *faults]) == ["ok", *["error"] * 5]
-    assert faults[1].message == "the profile requests 9 GPUs per node, the limit is 8"
+    assert faults[1].message == "a node's job requests 9 GPUs, the limit is 8"

@@ -32,7 +32,7 @@ def test_of_a_line_without_end_only_its_beginning_is_held():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of an untrained run, which is enough for answers."""
+    """The folder of an untrained run. Any answers are enough for these tests."""
     run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment())
     make_vocabulary(run / "vocabulary.model")
     checkpoints.save_tensors(run / "average.safetensors", random_model(1).state_dict(), {})

@@ -61,7 +61,7 @@ def folder(made, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def good(made) -> dict:
-    """The content of a configuration without a fault in which all rows are trained."""
+    """The content of a configuration without a fault. All its rows are trained."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
         config = settings.changes(["config.yaml", "own.yaml", "trees.yaml"], [])

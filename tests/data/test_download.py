@@ -199,7 +199,7 @@ def test_a_repacked_archive_is_downloaded_from_the_beginning(server, output, suc
 
 
 def test_other_bytes_in_turn(server, succeed):
-    """The second version's first URL has the first version's bytes, which are wrong for it. An existing file stays."""
+    """The first URL has wrong bytes for the second version. An existing file stays."""
     server.script = {"/a": [serve(OTHER)], "/b": [serve(DATA)], "/c": [serve(OTHER)]}
     version = OTHERS | {"urls": [server.address + path for path in ("/b", "/c")]}
     for _ in range(2):

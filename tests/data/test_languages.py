@@ -80,7 +80,7 @@ COME_BACK = [
 ]
 
 
-# Moses damages these in languages whose recorded runs use it: apostrophes within words, letters with a combining mark,
+# Moses damages these. Recorded runs of the languages use it: apostrophes within words, letters with a combining mark,
 # and characters with a joiner.
 BROKEN = [line for code, line in COME_BACK if code == "de" and re.search("geht's|Hans'|a\u0308", line)]
 BROKEN += [line for code, line in COME_BACK if "\u200d" in line and code == "en"]

@@ -1,4 +1,4 @@
-"""BLEU and tokens, compared with recorded output of the Moses scripts, which are not part of this project.
+"""BLEU and tokens, compared with recorded output of the Moses scripts. The scripts are not part of this project.
 
 multi-bleu.perl is from mosesdecoder at commit 31473d88. tokenizer.perl is version 1.1 from before November 2018. Later
 versions split the full stop from an abbreviation at the end of a line.

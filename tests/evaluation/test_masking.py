@@ -1,4 +1,4 @@
-"""Masked heads and their distances, compared with models whose attention is changed by hand, per sentence."""
+"""Masked heads and their distances, compared with attention changed by hand, sentence by sentence."""
 
 import math
 from contextlib import ExitStack, contextmanager

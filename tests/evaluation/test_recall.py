@@ -39,7 +39,7 @@ def test_the_answer_occurs_once_at_its_distance(distance):
 
 @pytest.mark.slow
 def test_a_convolution_learns_only_within_its_reach(of_paper):
-    """It learns distance 4, but not distance 12, which is beyond its six tokens. The result is reproducible."""
+    """It learns distance 4 but not 12, because it reaches only six tokens. The result is reproducible."""
     conv = replace(of_paper, models={"conv": of_paper.models["conv"]}, distances=[4, 12], seeds=[1])
     (model,) = measure_recall(replace(conv, steps=800))["models"]
     assert model["accuracy"]["4"] > 0.5

@@ -93,7 +93,7 @@ def test_holm_rejects_the_same_tests_as_the_procedure():
 
 
 def flat(*scores: float) -> System:
-    """Return a system with identical sentences, in which only seeds differ."""
+    """Return a system with identical sentences. Only its seeds differ."""
     return np.array(scores, dtype=float), np.repeat(np.array(scores, dtype=float)[:, None], RESAMPLES, axis=1)
 
 

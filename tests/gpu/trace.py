@@ -34,7 +34,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 CUDA = torch.device("cuda", 0)
 FAKE = FakeTensorMode(shape_env=ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False))
-ANSWERS = {  # an H100's properties, as far as they are read
+ANSWERS = {  # an H100's properties; only these are read
     **{"is_available": True, "is_initialized": False, "is_bf16_supported": True, "device_count": 1},
     **{"current_device": 0, "get_device_capability": (9, 0), "get_rng_state": torch.zeros(16, dtype=torch.uint8)},
     **{"set_rng_state": None, "manual_seed_all": None, "set_device": None, "synchronize": None, "_lazy_init": None},
@@ -143,6 +143,6 @@ def compiled(name: str) -> dict:
 
 if __name__ == "__main__":
     _, part, model = sys.argv
-    # A step's numbers go to the processor through pinned memory and an event, which have no fake.
+    # A step's numbers go to the processor through pinned memory and an event. These have no fake.
     with patch.object(training_step, "copied", lambda numbers: (numbers, None)):
         print(json.dumps(globals()[part](model)))

@@ -28,7 +28,7 @@ __file__ = "{script}"
 
 @pytest.fixture
 def starting(tmp_path):
-    """Yield a job whose two workers are starting. It will write to the folder `to`."""
+    """Yield a job while its two workers start. It will write to the folder `to`."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
     names = {"folder": tmp_path / "to", "text": text, "log": tmp_path / "log", "script": SCRIPT}
     preamble = PREAMBLE.format(preprocessing=to_builtins(PREPROCESSING), **names)

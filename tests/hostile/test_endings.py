@@ -130,7 +130,7 @@ def test_more_threads_than_any_machine_serves_are_refused():
         use_threads(10**6)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not say")
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot set the affinity")
 def test_the_number_of_threads_is_that_of_the_available_processors():
     """A cluster job may have only some of a node's processors."""
     before, threads = os.sched_getaffinity(0), torch.get_num_threads()

@@ -285,7 +285,7 @@ def test_flops_equal_pytorchs_count(name, monkeypatch):
     ],
 )
 def test_parameters_equal_those_of_base_within_5_percent(base, lstm, conv):
-    """The layers are those of config.yaml, at the paper's width and at a quarter of it."""
+    """The layers are from config.yaml, at the paper's width and at a quarter of it."""
     rows = {"P_drop": 0.1, "embedding_rows": 10000, "output_rows": 10000}
     options = {"P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
     whole = sketch(Model(**base, **rows, **options)).parameter_count()

@@ -107,7 +107,7 @@ def test_loss_and_gradients_equal_those_of_padded_attention(form):
 )
 @pytest.mark.parametrize("norm", ["post", "batch"])
 def test_pad_up_to_a_multiple_changes_nothing(indices, norm):
-    """The batches are those of padded attention, with or without padding in their grids."""
+    """The batches are for padded attention, with or without padding in their grids."""
     model = make_model(norm=norm).double()
     outputs = []
     for multiple in (1, 64):
@@ -184,7 +184,7 @@ def test_a_right_compiler_is_kept(monkeypatch, tmp_path):
 
 
 def test_a_step_ahead_changes_nothing(tmp_path):
-    """The weights, the logs and the saved states stay the same."""
+    """The weights, the logs and the saved states do not change."""
     results = []
     for ahead in (0, 1):
         run = start(tmp_path / str(ahead))

@@ -111,7 +111,7 @@ def test_measuring_memory_changes_no_statistics():
 
 @pytest.mark.usefixtures("on_the_processor")
 def test_averaged_weights_have_statistics_of_their_own(tmp_path):
-    """NumPy recomputes them from the inputs of each norm, without dropout, as means over the first epoch's batches."""
+    """NumPy recomputes them from the inputs of each norm without dropout: means over the first epoch's batches."""
     data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 9))
     run = Run(make_run(tmp_path / "run", experiment := make_experiment(model={"norm": "batch", "P_drop": 0.3})))
     for _ in range(2):  # the second time from the finished training

@@ -136,7 +136,7 @@ def encoder_layer(w: Weights, config: Model, name: str, xs: Vectors) -> Vectors:
 
 
 def decoder_layer(w: Weights, config: Model, name: str, ys: Vectors, memory: Vectors) -> Vectors:
-    """§3.1: the same, for three sub-layers."""
+    """§3.1: LayerNorm(x + Sublayer(x)), three times."""
     ys = around(w, config, f"{name}.residuals.0", ys, partial(self_attended, w, config, name, causal=True))
     ys = around(w, config, f"{name}.residuals.1", ys, partial(cross_attended, w, config, name, memory))
     return around(w, config, f"{name}.residuals.2", ys, partial(fed_forward, w, name))

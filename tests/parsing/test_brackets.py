@@ -154,7 +154,7 @@ TAGS = ["NN", "VB", "RP", ",", ".", "``", "-NONE-"]
 
 @st.composite
 def trees_over(draw, tags: list[str]) -> Tree:
-    """Draw a tree whose words are their own numbers."""
+    """Draw a tree with its words numbered in order."""
     parts = [f"({tag} {number})" for number, tag in enumerate(tags)]
     for _ in range(draw(st.integers(0, 7))):
         start = draw(st.integers(0, len(parts) - 1))

@@ -152,7 +152,7 @@ def test_lines(tmp_path, output):
 
 
 def as_nltk_has_it(text: str) -> str:
-    """Clean a tree of GUM, which has no traces, with NLTK, and return it on one line."""
+    """Clean a tree of GUM (without traces) with NLTK, and return it on one line."""
     tree = NltkTree.fromstring(text)
     for part in tree.subtrees():
         if not part.label().startswith("-"):
@@ -204,7 +204,7 @@ def test_linearize_repeats_gold_and_writes_silver_once(tmp_path):
 
 @pytest.mark.parametrize(("most", "expected"), [(9, 3), (2, 2), (0, 0)])
 def test_phrases_are_examples_too(tmp_path, most, expected):
-    """They come between gold and silver trees. Equal words count once, as a sentence rather than as a phrase."""
+    """They come between gold and silver trees. Equal words count once. A sentence has priority over a phrase."""
     trees, more = (write_text(tmp_path / f"{name}.trees", lines) for name, lines in (("t", PHRASES), ("s", RAW[1:])))
     linearize_split(Data(tmp_path), "train", [trees], drawn=most, repeat=2, silver=more)
     sources, targets = (list(read_lines(tmp_path / f"train.{side}.tok")) for side in ("source", "target"))

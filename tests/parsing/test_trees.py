@@ -27,7 +27,7 @@ def cleaned(text: str) -> str:
 
 
 def as_nltk(tree: list) -> NltkTree:
-    """Return the tree in NLTK's representation, in which brackets in words stay escaped."""
+    """Return the tree in NLTK's representation. Brackets in words stay escaped."""
     stack = [[]]
     for event in tree:
         match event:

@@ -118,9 +118,7 @@ def test_what_will_be_translated_is_measured_before_training():
 def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
     paper = Pipeline(settings.read([], ["scale=paper"]))
     assert "table4" not in made(paper, TABLES)
-    assert (
-        obstacles(paper)[TABLES["table4"].title] == "this scale has no treebank, or the treebank is not on this machine"
-    )
+    assert obstacles(paper)[TABLES["table4"].title] == "this scale has no treebank, or it is missing on this machine"
     demo = Pipeline(settings.read([], []))
     assert (made(demo, TABLES), made(demo, FIGURES)) == (list(TABLES), list(FIGURES))
 

@@ -100,7 +100,7 @@ def test_a_gpus_curve_and_translations_are_compared_with_the_records(data, run, 
 
 @pytest.mark.slow
 def test_decoding(data, run, tmp_path):
-    """Each system has its own process. Greedy outputs agree, except those that an untrained model cuts at the limit."""
+    """Each system has its own process. Greedy outputs agree, unless an untrained model is cut at the limit."""
     decode.main(run=run, data=data, sentences=12, batches=[1, 5], threads=1, output=tmp_path / "decode.json")
     result = json.loads((tmp_path / "decode.json").read_text())
     assert result["left_out"] == {}

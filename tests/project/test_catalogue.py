@@ -23,7 +23,7 @@ def test_manual_and_schema_agree_with_the_structs():
 
 
 def test_the_schema_for_editors_accepts_the_same_as_the_pipeline():
-    """It accepts config.yaml, whose first line names the schema, and a user's file with changes, but no wrong key."""
+    """It accepts config.yaml and a user's file with changes, but no wrong key. config.yaml's first line names it."""
     text = (ROOT / "config.yaml").read_text("utf-8")
     named = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
     check = jsonschema.Draft202012Validator(json.loads((ROOT / named).read_text("utf-8"))).is_valid
@@ -34,7 +34,7 @@ def test_the_schema_for_editors_accepts_the_same_as_the_pipeline():
 
 
 def test_configuration_that_is_deployed_is_accepted():
-    """A deployment copies config/ and passes its config.yaml, which is merged into the project's."""
+    """A deployment copies config/. Its config.yaml is merged into the project's."""
     deployed = yaml.safe_load((ROOT / "config/config.yaml").read_text("utf-8"))
     content = settings.completed(ROOT / "config.yaml", deployed)
     settings.accept(content)

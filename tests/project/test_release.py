@@ -58,9 +58,9 @@ def licence(package: str) -> str:
     """Return the licence in a package's metadata, or else the first line of its licence file."""
     distribution = importlib.metadata.distribution(package)
     metadata = distribution.metadata
-    said = [metadata.get("License-Expression", ""), metadata.get("License", "").split("\n")[0]]
-    said += [classifier for classifier in metadata.get_all("Classifier", []) if classifier.startswith("License")]
-    if text := " ".join(filter(None, said)):
+    licences = [metadata.get("License-Expression", ""), metadata.get("License", "").split("\n")[0]]
+    licences += [classifier for classifier in metadata.get_all("Classifier", []) if classifier.startswith("License")]
+    if text := " ".join(filter(None, licences)):
         return text
     (file,) = [file for file in distribution.files if re.match("LICEN[CS]E", file.name)]
     return file.read_text().split("\n")[0]

@@ -25,7 +25,7 @@ def build_all(configfile: str | Path) -> None:
 
 
 def as_texts(files: dict[str, Path | list[Path]]) -> dict[str, str | list[str]]:
-    """Return the files in the form in which Snakemake passes them to a script."""
+    """Return the files in the form of Snakemake's scripts: paths as strings."""
     return {name: str(path) if isinstance(path, Path) else list(map(str, path)) for name, path in files.items()}
 
 

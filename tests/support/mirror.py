@@ -1,4 +1,4 @@
-"""Real downloads of config.yaml from the folder TRANSFORMER_MIRROR, which `fetch --mirror` also reads."""
+"""Real downloads of config.yaml from the folder TRANSFORMER_MIRROR. `fetch --mirror` also reads it."""
 
 import os
 from pathlib import Path

@@ -76,7 +76,7 @@ def all_rules() -> set[str]:
 
 
 def rules_of(output: str) -> set[str]:
-    """Return the rules of the jobs that Snakemake lists, as single or grouped jobs, including those of a dry run."""
+    """Return the rules of the jobs in Snakemake's output, single or grouped, run or planned."""
     return set(re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE))
 
 

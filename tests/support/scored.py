@@ -91,7 +91,7 @@ def shown(grid: Grid) -> list[dict[str, str]]:
 
 
 def detail(table: Table) -> list[dict[str, str]]:
-    """Return the texts of the second grid, which contains further columns."""
+    """Return the texts of the second grid, with further columns."""
     return shown(next(note for note in table.notes if isinstance(note, Grid)))
 
 

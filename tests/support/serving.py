@@ -18,7 +18,7 @@ PATIENCE = 120  # seconds for an answer of a busy machine
 
 
 def make_trial(run: Path) -> Path:
-    """Make the folder of an untrained run whose translations differ from each other."""
+    """Make the folder of an untrained run with different translations for different sentences."""
     make_vocabulary(make_run(run, make_experiment()) / "vocabulary.model")
     weights.save_tensors(run / "average.safetensors", random_model(1).state_dict(), {})
     return run

@@ -2,9 +2,9 @@
 
     python tests/support/slurm.py bash     runs a command in a cluster that ends with the command
 
-Nodes gpu1 and gpu2 belong to the partitions `gpu`, `preempt` and `grace`. Jobs in `gpu` preempt jobs in the other two,
-which are requeued, in `grace` after a minute. Node cpu1 is the default partition `cpu`. The nodes claim CPUs, memory
-and GPUs even if the machine does not have them.
+Nodes gpu1 and gpu2 belong to the partitions `gpu`, `preempt` and `grace`. Jobs in `gpu` preempt jobs in the other two.
+Preempted jobs are requeued, in `grace` after a minute. Node cpu1 is the default partition `cpu`. The nodes claim CPUs,
+memory and GPUs even if the machine does not have them.
 
 The cluster runs in its own pid, network, mount and uts namespaces. It uses the machine's files, but has no network
 beyond loopback. All its processes end with the first one, and several clusters are independent. All its files except
@@ -112,7 +112,7 @@ StorageUser=root
 GRES_CONF = "NodeName=gpu[1-2] Name=gpu Type=h200 File=/run/nvidia[0-1]\n"
 
 MUNGE = ["--key-file=/run/munge/munge.key", "--seed-file=/run/munge/seed", "--log-file=/run/log/munged.log"]
-# Temporary tables are named after the process id, which is the same in each cluster. In /tmp their names would clash.
+# Temporary tables are named after the process id. It is the same in each cluster, so in /tmp their names would clash.
 MARIADB = """
 mariadb-install-db --no-defaults --user=root --datadir=/run/mysqld/data --skip-test-db \
     --auth-root-authentication-method=socket --tmpdir=/run/mysqld
@@ -159,10 +159,10 @@ def until(true: Callable[[], object], what: str, seconds: float) -> None:
 
 
 class Inside(subprocess.Popen):
-    """A command inside the namespaces. The process itself is nsenter, which does not forward signals."""
+    """A command inside the namespaces. The process itself is nsenter and does not forward signals."""
 
     def kill(self) -> None:
-        """End the command and its child processes, except those with a session of their own."""
+        """End the command and its child processes, except children with their own session."""
         if self.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
 

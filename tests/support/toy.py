@@ -90,7 +90,7 @@ def vary_statistics(model: Transformer) -> None:
 
 
 def varied_model(**changes) -> Transformer:
-    """Return a model whose translations differ from each other. No bias is zero, and no norm has weight one."""
+    """Return a model with different translations for different sentences. No bias is zero, no norm has weight one."""
     model = random_model(3, **changes)
     with torch.no_grad():
         for parameter in model.decoder.parameters():
@@ -116,7 +116,7 @@ def greedy(model: Transformer, source: list[int], size: int, limit: int) -> list
 
 
 def metrics(folder: Path, without: tuple[str, ...] = ("seconds", "target_tokens_per_second")) -> list[dict]:
-    """Return the logged lines of a run without its speed, which differs in each run."""
+    """Return the logged lines of a run without its speed, because the speed differs in each run."""
     entries = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in entry.items() if key not in without} for entry in entries]
 

@@ -90,7 +90,7 @@ def test_as_many_pieces_draw_the_same_dropout():
 
 def learn(out: Path, accumulation: int, P_drop: float, name: str) -> None:
     """Write `out`/{rank}.npz: for each step the global batch, this process's pairs, and the gradient."""
-    # Batch normalisation cancels some biases. Their gradients are rounding errors, by which Adam must not divide.
+    # Batch normalisation cancels some biases. Adam must not divide their gradients, rounding errors, by themselves.
     training = {"epsilon": 1e-3, "learning_rate_scale": 0.1} if name == "batch norm" else {}
     experiment = make_experiment(model={"P_drop": P_drop} | (TABLE_2 | TABLE_5).get(name, {}), **training)
     with joined() as world:

@@ -76,7 +76,7 @@ def test_a_checkpoint_stays_until_no_saved_state_may_need_it(tmp_path, monkeypat
 
 @pytest.mark.slow
 def test_several_processes_end_at_the_same_step(tmp_path):
-    """This also holds after an interruption. Each process gets the perplexities, which only one process has written."""
+    """This also holds after an interruption. Only one process writes the perplexities, and all processes get them."""
     subprocess.run([str(word) for word in (*TORCHRUN, 2, __file__, tmp_path)], env=PROCESSOR, check=True)
     expected = {"step": 10, "perplexities": {"4": 3.0, "6": 2.0, "8": 5.0, "10": 6.0}}
     assert [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)] == [expected, expected]

@@ -151,7 +151,7 @@ def exported(run, tmp_path):
 
 
 def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, exported):
-    """The greedy translations are equal, as ids and, for the library's tokeniser, as words."""
+    """The greedy translations are equal in ids, and with the library's tokeniser also in words."""
     ours, lines = open_translator(run, changes={"beam": 1}), random_lines(99, 100)
     tokenizer = library.AutoTokenizer.from_pretrained(exported)
     assert isinstance(tokenizer, library.MarianTokenizer)

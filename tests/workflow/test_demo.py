@@ -112,7 +112,7 @@ def test_tables_are_typeset(demo, tmp_path):
 
 
 def test_the_page_in_a_browser(demo):
-    """The checks are those of test_browser.py, for a page with every table, figure and run."""
+    """The checks of test_browser.py run on a page with every table, figure and run."""
     page = demo / "results/demo/report.html"
     assert all(re.search(f'id="?{part}\\b', page.read_text("utf-8")) for part in (*TABLES, *FIGURES))
     with browsing.started() as browser:

@@ -69,7 +69,7 @@ def files(folder: Path) -> set[Path]:
 
 @pytest.mark.slow
 def test_another_workflow_makes_table_2_and_reads_it(checkout):
-    """The package comes from the checkout, which stays unchanged. config.yaml has the keys that are not given."""
+    """The package comes from the unchanged checkout. config.yaml provides the missing keys."""
     before, work = files(checkout), foreign(checkout, DEMO)
     result = run(work)
     assert result.returncode == 0, result.stdout + result.stderr

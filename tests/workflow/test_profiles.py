@@ -41,7 +41,7 @@ def without_slurm(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("without_slurm")
 @pytest.mark.parametrize("option", ["--workflow-profile", "--profile"])
 def test_requests_to_slurm_equal_the_recorded_ones(tmp_path, option):
-    """This also holds with the default profile, which Snakemake loads in addition to --profile."""
+    """This also holds with the default profile: Snakemake loads it in addition to --profile."""
     (tmp_path / "resources/wsj").mkdir(parents=True)  # for Table 4
     options = [option if word == "--workflow-profile" else word for word in PAPER]
     assert asked(snakemake(copy_project(tmp_path), *options).stdout) == ASKED.read_text()

@@ -92,9 +92,8 @@ def attend(
 
         python -m transformer attend "A king sees a dog." --run results/demo/runs/en-de/base/1
 
-    This draws attention.svg, .png and .pdf with the attention of the encoder, of the decoder, and from the decoder to
-    the encoder. The last picture aligns the words of the translation with the words of the sentence. attention.json
-    contains the weights.
+    This draws attention.svg, .png and .pdf with the attention of the encoder, of the decoder, and between the two, from
+    the words of the translation to the words of the sentence. attention.json contains the weights.
 
         python -m transformer attend --run results/demo/runs/en-de/base/1 --text resources/corpora/grammar-test.en \
             --count 6 --longest 24 --output attention.json

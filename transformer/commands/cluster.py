@@ -115,7 +115,7 @@ def check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) ->
 
 
 def _ask(*command: str) -> subprocess.CompletedProcess:
-    """Run a Slurm command, outside the job in which doctor itself may run."""
+    """Run a Slurm command. If doctor runs in a job, the command runs outside this job."""
     env = {key: value for key, value in os.environ.items() if key == "SLURM_CONF" or not key.startswith("SLURM_")}
     return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=env)
 
@@ -148,8 +148,7 @@ def _check_job(job: _Job, rules: list[str], partitions: dict[str, dict[str, floa
         if (count := getattr(job, unit)) > limit:
             more = "; a longer training is requeued" if unit == "minutes" else ", or choose another partition"
             fix = f"request up to {limit:g} in the profile{more}"
-            per_node = "" if unit == "minutes" else " per node"
-            return error(subject, f"the profile requests {count} {unit}{per_node}, the limit is {limit:g}", fix)
+            return error(subject, f"a node's job requests {count} {unit}, the limit is {limit:g}", fix)
     return ok(subject, "the nodes have the requested resources")
 
 

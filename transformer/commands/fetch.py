@@ -30,7 +30,7 @@ def fetch(
         sha256: SHA-256 in hexadecimal; leave it out if the host repacks the archive for each request
         md5: MD5 of the file, if its SHA-256 is unknown
         size: length of the file in bytes
-        others: JSON of an equivalent file, which is tried next: urls, sha256 or md5, and size
+        others: JSON of an equivalent file to try next: urls, sha256 or md5, and size
         mirror: folder with local copies: read MIRROR/HOST/PATH of each URL instead of the network
     """
     from transformer.data.download import Version, fetch_first

@@ -33,7 +33,7 @@ _STATES = 2  # resume states that a run keeps (training/states.py)
 _LINE_BYTES, _TOKENISED_BYTES, _LINE_TOKENS, _UNPACKED = 180, 200, 30, 3
 _ID_BYTES, _OFFSET_BYTES = 2, 8  # bytes in the token arrays (data/corpus.py)
 
-# Peak FLOP/s of dense products in the compute dtype of trainings: bfloat16, or float32 on a V100, which lacks bfloat16.
+# Peak FLOP/s of dense products in the compute dtype of trainings: bfloat16, or float32 on a V100 (without bfloat16).
 # From NVIDIA's data sheets: the SXM version if there are several, and half of the figures "with sparsity".
 _GPUS = {
     "b200": 2250e12,

@@ -39,7 +39,7 @@ def score(
         ref: file with the references
         lang: language of both files, such as de
         tokenized: both files are tokenised and escaped like Moses' output; tokens are compared unchanged
-        subset: NAME FILE: also score the sentences whose references are in FILE, in any order
+        subset: NAME FILE: score the sentences with references in FILE separately, too; their order is free
         run: folder of the run that translated
         weights: file of the weights that translated; default: RUN/average.safetensors
         json: file for all metrics, checksums, the description of --run and the BLEU of each bootstrap sample

@@ -40,7 +40,7 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
 
     Args:
         run: folder of a trained run
-        to: new folder, or the folder of an older export, which is replaced
+        to: new folder, or the folder of an older export to replace
         format: safetensors, or marian for Hugging Face
     """
     trained = Run(run)

@@ -21,10 +21,9 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
     python -m transformer train results/demo/runs/en-de/base/1 --data results/demo/data/en-de --threads 2
     torchrun --standalone --nproc-per-node 8 -m transformer train RUN --data DATA --threads 4
 
-    A finished training is not repeated. To rerun it, delete RUN/state and RUN/run.json. The batches do not depend on
-    the number of processes. If any process receives TERM, INT, HUP, USR1 or USR2, the training saves its state and all
-    processes exit with code 75. torchrun itself exits with 1. workflow/scripts/train-node configures torchrun to
-    forward USR1 and USR2.
+    To rerun a finished training, delete RUN/state and RUN/run.json. The batches do not depend on the number of
+    processes. TERM, INT, HUP, USR1 or USR2 to any process saves the state, and all processes exit with code 75.
+    torchrun itself exits with 1. workflow/scripts/train-node configures torchrun to forward USR1 and USR2.
 
     Args:
         run: folder of the run; positional, because torchrun would parse --run as its own option

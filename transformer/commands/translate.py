@@ -37,8 +37,7 @@ def translate(
 ) -> None:
     """Translate raw text by beam search (§6.1).
 
-    Each input line is one sentence, and each output line is its translation. Lines from a pipe or a terminal are
-    translated as they arrive. The text may have any length.
+    Each input line is one sentence, each output line its translation. Lines are translated as soon as they arrive.
 
     python -m transformer translate --run results/demo/runs/en-de/base/1 < text
 

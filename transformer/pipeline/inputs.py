@@ -69,7 +69,7 @@ class Inputs:
         return download.sha256 or download.md5 or ""
 
     def fetch_options(self, wildcards: _Wildcards) -> _Options:
-        """Return the options of `fetch`, which are untracked because the URL does not change the bytes."""
+        """Return the options of `fetch`. They are untracked, because the URL does not change the bytes."""
         download = self.config.downloads[wildcards.file]
         options = [word for url in download.urls for word in ("--url", url)]
         for key, value in _given(download, "sha256", "md5", "size").items():
@@ -157,7 +157,7 @@ class Inputs:
         return POSITIONS - self.at(wildcards.scale).section("decoding").extra_length
 
     def subset_files(self, wildcards: _Wildcards) -> dict[str, Path]:
-        """Return by name the reference files of a test set's subsets, which are also scored separately."""
+        """Return by name the reference files of a test set's subsets. `score` also scores each subset."""
         task = self.task(wildcards)
         corpora = (task.subsets or {}) if wildcards.split == "test" else {}
         return {name: RESOURCES.corpus(corpus, task.target) for name, corpus in corpora.items()}
@@ -186,7 +186,7 @@ class Inputs:
         return to_builtins(self.at(wildcards.scale).experiment(run))
 
     def identity(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the settings on which a training's result depends."""
+        """Return the settings with an effect on the trained weights."""
         return {key: part for key, part in self.experiment(wildcards).items() if key not in ("label", "running")}
 
     def initial_weights(self, wildcards: _Wildcards) -> list[str]:
@@ -228,7 +228,7 @@ class Inputs:
         return to_builtins(self.at(wildcards.scale).section("recall"))
 
     def attended(self, wildcards: _Wildcards) -> registry.Files:
-        """Return the files of the base run, and the text whose attention is shown."""
+        """Return the files of the base run, and the text for the attention figures and the viewer."""
         scale = self.at(wildcards.scale)
         run = scale.run(scale.base())
         text = scale.text(scale.first_task, "test", "source")
@@ -304,7 +304,7 @@ class Inputs:
 
 
 def untracked(function: Callable[[_Wildcards], Any]) -> Callable[[_Wildcards, list[str]], Any]:
-    """Return a params function whose changed values do not rerun finished jobs.
+    """Return a params function with values that do not rerun finished jobs when they change.
 
     Snakemake does not compare the values of functions that take `output`, because `output` may contain paths.
     """

@@ -94,7 +94,7 @@ def _table_4_params(pipeline: Pipeline) -> dict[str, Any]:
 
 def _no_treebank(pipeline: Pipeline) -> str | None:
     missing = not pipeline.parsing or pipeline.absent_treebank
-    return "this scale has no treebank, or the treebank is not on this machine" if missing else None
+    return "this scale has no treebank, or it is missing on this machine" if missing else None
 
 
 def _stated_runs(pipeline: Pipeline) -> list[RunName]:

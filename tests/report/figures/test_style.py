@@ -42,7 +42,7 @@ def test_files_are_the_same_each_time(tmp_path):
 
 
 def test_letters_are_drawn_in_a_font_that_has_them_or_named(tmp_path, caplog):
-    """Most text is in DejaVu Sans, which lacks ᶁ. STIX has it. Without both fonts, a line names the missing letter."""
+    """Most text is in DejaVu Sans, but ᶁ is only in STIX. Without both fonts, a line names the missing letter."""
     figure, axes = new(2, 1)
     axes.set(title="aᶁ\n我", xlabel="a")
     save_drawing(Drawing(figure, "C", "A"), "T", tmp_path / "name")

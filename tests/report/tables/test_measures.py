@@ -28,7 +28,7 @@ def test_mistakes_by_hand():
 
 @pytest.mark.slow
 def test_the_recorded_numbers_are_reproduced(tmp_path, monkeypatch):
-    """All digits match, except the last ones, which depend on the processor: a system's text, two systems' tokens."""
+    """All digits match, except the last ones: they depend on the processor. A system's text, two systems' tokens."""
     if not (mirror := os.environ.get("TRANSFORMER_MIRROR")):
         pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")
     systems = [system for system in measures.SYSTEMS if system.tokens or system.name == "bergamot-en-de"]

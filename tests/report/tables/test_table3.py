@@ -77,9 +77,9 @@ def test_verdicts_of_both_measurements_are_bold_and_all_are_counted(tmp_path):
 
 
 def test_joint_verdicts_of_two_measurements_are_counted():
-    said = {"seen": ("seen here", "cannot be told"), "lost": ("cannot be told", "not seen here")}
-    said |= {"contrary": ("seen here", "not seen here"), "half": ("seen here", "")}
-    frame = pd.DataFrame.from_dict(said, orient="index", columns=["here", "test_here"])
+    verdicts = {"seen": ("seen here", "cannot be told"), "lost": ("cannot be told", "not seen here")}
+    verdicts |= {"contrary": ("seen here", "not seen here"), "half": ("seen here", "")}
+    frame = pd.DataFrame.from_dict(verdicts, orient="index", columns=["here", "test_here"])
     frame[["paper_difference", "p_holm", "test_p_holm"]] = 1.0
     assert "on both dev and test: 0; on one alone: 1 (`seen`). Not seen on either: 0; on one" in _findings(frame)
     assert "on one alone: 1 (`lost`). Cannot be told: 1 (`contrary`). " in _findings(frame)
