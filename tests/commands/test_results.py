@@ -83,7 +83,7 @@ def test_a_record_is_not_recorded_into_itself(recorded):
     own = ["--configfile", str(RECORD / "config.yaml")]
     result = transformer(recorded, "record", "small", "--to", str(RECORD), *own)
     assert result.returncode == 1
-    assert f"expected another folder than that of the results, found {RECORD}" in result.stderr
+    assert f"expected a folder other than the results' folder, found {RECORD}" in result.stderr
 
 
 def test_a_record_that_fails_loses_nothing(small, recorded, tmp_path):
