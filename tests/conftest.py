@@ -1,4 +1,4 @@
-"""Fixtures for many tests: one tiny run whose sizes are distinct primes, a finished project, Slurm clusters."""
+"""Fixtures for many tests: a tiny run with distinct prime sizes, a finished project, Slurm clusters."""
 
 import os
 import shutil
@@ -13,15 +13,15 @@ from support.toy import make_experiment
 
 from transformer.config.experiment import Experiment
 
-os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: tiny tensors gain nothing from more threads
-settings.register_profile("any machine", deadline=None)  # a slow one breaks no property
+os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported; more threads do not speed up tiny tensors
+settings.register_profile("any machine", deadline=None)  # a slow machine must not fail a property
 settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the longest tests, which would otherwise be waited for at the end."""
+    """Run the longest tests first, so that no long test runs at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    items.sort(key=lambda item: item.path.name == "test_results.py")  # waits for `small`, which the first ones make
+    items.sort(key=lambda item: item.path.name == "test_results.py")  # it needs the results of the first tests
     items.sort(key=lambda item: item.path.parent.name not in ("workflow", "cluster"))
     first = ["TestTime", "test_demo.py", "test_cluster_training.py", "rehearsal.py", "training/test_faults.py"]
     items.sort(key=lambda item: min((place for place, name in enumerate(first) if name in item.nodeid), default=9))
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def experiment() -> Experiment:
-    """Return a run small enough for a test; no two sizes are alike, so that no mix-up of axes goes unseen."""
+    """Return a run small enough for a test. All sizes differ, so that swapped axes cause an error."""
     model = {"d_model": 13, "d_ff": 17, "h": 3, "d_k": 5, "d_v": 7, "output_rows": 36}
     steps = {"steps": 11, "source_tokens": 41, "target_tokens": 43}
     return make_experiment(model=model, logging={"log_every": 2, "evaluate_every": 5, "save_every": 3}, **steps)
@@ -37,7 +37,7 @@ def experiment() -> Experiment:
 
 @pytest.fixture(scope="module")
 def on_the_processor():
-    """Train there, GPU or not: only there is a run the same bit for bit."""
+    """Train on the processor, even if there is a GPU: only there are runs reproducible bit for bit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRANSFORMER_DEVICE", "cpu")
         yield
@@ -45,7 +45,7 @@ def on_the_processor():
 
 @pytest.fixture
 def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
-    """Return a copy of the folder that a module has `made`, which is the working one and may be damaged."""
+    """Return a copy of a module's folder `made` as the working folder. A test may damage it."""
     shutil.copytree(made, tmp_path / "place")
     monkeypatch.chdir(tmp_path / "place")
     return tmp_path / "place"
@@ -53,7 +53,7 @@ def place(made: Path, tmp_path: Path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory) -> Path:
-    """Return a project in which every rule has run."""
+    """Return a project after a run of every rule."""
 
     def make(folder: Path) -> None:
         result = snakemake(make_small(folder))
@@ -65,13 +65,13 @@ def small(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
-    """Return a project whose data are prepared; nothing is trained."""
+    """Return a project with preprocessed data and without trainings."""
     return once(tmp_path_factory, "prepared", prepare)
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """Yield a Slurm cluster with accounting, for all tests that want one: leave it idle."""
+    """Yield a Slurm cluster with accounting for all tests. Tests must leave it idle."""
     needs_cluster()
     with Cluster(tmp_path_factory.mktemp("cluster"), accounting=True) as cluster:
         yield cluster
@@ -79,7 +79,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def plain_cluster(tmp_path_factory):
-    """Yield a Slurm cluster without accounting, so that sacct has no answer."""
+    """Yield a Slurm cluster without accounting. sacct gives no answer there."""
     needs_cluster()
     with Cluster(tmp_path_factory.mktemp("plain_cluster"), accounting=False) as cluster:
         yield cluster

@@ -1,4 +1,4 @@
-"""The device that computes, on machines with GPUs that answer, that do not, and without any; and its memory."""
+"""The compute device and its memory, on machines with working GPUs, with broken GPUs and without GPUs."""
 
 import math
 import os
@@ -26,7 +26,7 @@ def nothing_set(monkeypatch):
 
 @pytest.fixture
 def unusable(monkeypatch):
-    """Let PyTorch answer as a CUDA build does on a machine whose driver is too old for it."""
+    """Simulate a CUDA build of PyTorch on a machine with a driver that is too old."""
 
     def is_available() -> bool:
         warnings.warn(SAYS, stacklevel=2)
@@ -59,14 +59,14 @@ def test_a_driver_that_is_too_old_is_named_with_the_wheel(monkeypatch, name):
 @pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles"])
 @pytest.mark.usefixtures("unusable")
 def test_no_visible_gpu_means_the_processor(monkeypatch, visible):
-    """Also in a job with GPUs: who hides them wants the processor."""
+    """This also holds in a job with GPUs, because hidden GPUs mean that the user wants the processor."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setenv("SLURM_JOB_GPUS", "0")
     assert best_device() == torch.device("cpu")
 
 
 def test_a_machines_own_gpus(tmp_path: Path):
-    """A driver's other devices are none."""
+    """Other devices of the driver do not count as GPUs."""
     for name in ("nvidiactl", "nvidia-uvm", "nvidia-modeset"):
         (tmp_path / name).touch()
     assert given_gpu(tmp_path) is None
@@ -74,11 +74,11 @@ def test_a_machines_own_gpus(tmp_path: Path):
     assert given_gpu(tmp_path) == str(tmp_path / "nvidia0")
 
 
-# Memory.
+# Memory
 
 
 def test_saved_bytes_by_hand():
-    """A product keeps both factors for its gradient: 100 and 100 numbers of 4 bytes; one kept twice counts once."""
+    """A product keeps both factors for its gradient: 100 and 100 numbers of 4 bytes. A shared number counts once."""
     x, y = (torch.randn(100, requires_grad=True) for _ in range(2))
     assert saved_bytes(lambda: x * y) == 800
     assert saved_bytes(lambda: (x * y, x * y)) == 800
@@ -89,13 +89,13 @@ def test_saved_bytes_by_hand():
 
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 1), (600, 1), (601, 2), (1200, 2), (1201, 3)])
 def test_pieces_by_hand(tokens, expected):
-    """Room for 600 tokens of 10 bytes beside 3 parameters."""
+    """The memory budget is 600 tokens of 10 bytes in addition to 3 parameters."""
     memory = math.ceil((6000 + 3 * PER_PARAMETER["cpu"]) / _SHARE)
     assert pieces(memory, 3 * PER_PARAMETER["cpu"], bytes_per_token=10, tokens=tokens) == expected
 
 
 def test_every_piece_of_every_batch_fits(tmp_path):
-    """Measured on the piece itself, give or take a pair that divides unevenly; more memory makes fewer pieces."""
+    """The measured size of each piece fits, up to a pair that divides unevenly. More memory makes fewer pieces."""
     text, budgets = random_text(1, 1000), (900, 900)
     learner = start(tmp_path, make_experiment(source_tokens=900, target_tokens=900), text).learner
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
@@ -110,7 +110,7 @@ def test_every_piece_of_every_batch_fits(tmp_path):
     assert counts[0] > counts[1] > counts[2] == 1
 
 
-def test_processors_where_the_system_does_not_say(monkeypatch):
+def test_processors_on_a_system_without_affinity(monkeypatch):
     assert processors() == len(os.sched_getaffinity(0))
-    monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS does not have this function
     assert processors() == os.cpu_count()

@@ -1,4 +1,4 @@
-"""Pipelines as jobs of a real Slurm cluster: every rule but two, and a short chain where Slurm keeps no accounts."""
+"""Pipelines as jobs of a real Slurm cluster: every rule but two, and a short chain without accounting."""
 
 import re
 import shutil
@@ -17,20 +17,20 @@ pytestmark = pytest.mark.slow
 
 
 def adapt(project: Path) -> None:
-    """Write profiles/here: the Slurm profile as a user adapts it, to processors and two GPUs of a node."""
+    """Write profiles/here: the Slurm profile, adapted to processors and two GPUs of a node."""
     profile = yaml.safe_load((project / "profiles/slurm/profile.yaml").read_text())
     for rule in profile["set-resources"].values():
         rule |= {"gpu": 1, "runtime": 30}
     profile["set-threads"] = {"train": 1, "train_parser": 1}
     profile["default-resources"]["runtime"] = 30
-    several = {"treebank": 3, "translate": 2, "parse": 2, "analyse": 2}  # jobs of seconds
+    several = {"treebank": 3, "translate": 2, "parse": 2, "analyse": 2}  # jobs that take seconds
     profile["groups"] |= {rule: rule for rule in several}
     profile["group-components"] |= several | {"results": 8}
     write_profile(project, profile)
 
 
 def run(cluster: Cluster, project: Path, *arguments: str) -> list[str]:
-    """Run Snakemake with profiles/here; return the numbers of its jobs, all of which completed."""
+    """Run Snakemake with profiles/here. Return the numbers of its jobs, and check that all have completed."""
     command = [*SUBMITTING, "--workflow-profile", "profiles/here", *arguments]
     with (project / "output").open("w") as output:
         process = cluster.popen(*command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
@@ -54,9 +54,9 @@ def leave_out(project: Path, task: str) -> None:
 
 
 def test_every_rule(cluster, tmp_path):
-    """Scale `paper` in small, one run of each kind: every rule but `page`, and `generate`, which the demo alone has."""
+    """Run scale `paper` in small with one run of each kind. All rules run except `page`, and `generate` of the demo."""
     project = make_rehearsal(tmp_path)
-    leave_out(project, "en-fr")  # English-French needs the same rules
+    leave_out(project, "en-fr")  # English-French needs no other rules
     adapt(project)
     (project / "one.yaml").write_text("scales: {paper: {rows: [base], seeds_of: {base: [1]}}}\n")
     results, figures = Results("results/paper"), ("figure3", "timing", "recall", "head_importance")
@@ -68,9 +68,9 @@ def test_every_rule(cluster, tmp_path):
     check_memory(cluster, numbers)
 
 
-class TestWithoutAccounting:  # waits most of its time: it runs beside the others
+class TestWithoutAccounting:  # the test mostly waits, so it runs in parallel to other tests
     def test_without_accounting(self, plain_cluster, prepared, tmp_path):
-        """From prepared text to a score."""
+        """Run the rules from preprocessed text to a score."""
         project = shutil.copytree(prepared, tmp_path / "project")
         adapt(project)
         score = f"{RUN}/test.json"
@@ -80,7 +80,7 @@ class TestWithoutAccounting:  # waits most of its time: it runs beside the other
 
 
 def check_memory(cluster: Cluster, numbers: list[str]) -> None:
-    """Check that no job needed more memory than its rules say."""
+    """Check that no job needed more memory than its rule requests."""
     form = ["--noheader", "--parsable2", "--units=M", "--format=JobID,ReqMem,MaxRSS,Comment"]
     asked, used = {}, {}
     for line in cluster.run("sacct", f"--jobs={','.join(numbers)}", *form, timeout=30).stdout.splitlines():
@@ -92,5 +92,5 @@ def check_memory(cluster: Cluster, numbers: list[str]) -> None:
             used[job] = used.get(job, 0) + float(peak.rstrip("M"))
     table = sorted((comment, used.get(job, 0), wanted) for job, (wanted, comment) in asked.items())
     print("\n".join(f"{comment}: {peak:.0f} of {wanted:.0f} MB" for comment, peak, wanted in table))
-    assert any("rule_train" in asked[job][1] for job in used)  # Slurm has looked at what was used
+    assert any("rule_train" in asked[job][1] for job in used)  # Slurm has measured the memory of trainings
     assert [row for row in table if row[1] > row[2]] == []

@@ -1,4 +1,4 @@
-"""Doctor on a real Slurm cluster names each fault of a profile or of the cluster, with its fix."""
+"""On a real Slurm cluster, doctor reports each fault of a profile or of the cluster with a fix."""
 
 import re
 import sys
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def doctor(cluster: Cluster, project: Path, *options: str, **rules: dict) -> list[str]:
-    """Return doctor's lines about the cluster, with profiles/slurm as a user adapts it and changes of some rules."""
+    """Return doctor's lines about the cluster, for an adapted profiles/slurm and changes of some rules."""
     profile = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text())
     profile["default-resources"] |= {"slurm_account": "research", "runtime": 30}
     profile["set-threads"] = {"train": 2, "train_parser": 2}
@@ -45,7 +45,7 @@ def has_line(lines: list[str], pattern: str) -> bool:
 
 
 def test_a_profile_that_fits_and_gpus_that_torch_does_not_see(cluster, project):
-    """Slurm grants a node's two GPUs, which do not exist: PyTorch says so. All else is well; nothing is left behind."""
+    """Slurm grants two GPUs of a node that do not exist, and PyTorch reports them. No other check fails."""
     lines = doctor(cluster, project, train=TWO_NODES)
     assert [line for line in lines if line.startswith(("warning", "error")) and "GPUs" not in line] == []
     assert has_line(lines, r"error +probe of gpu: GPUs: expected 2, but PyTorch finds 0: .+\. Fix: .+\.")
@@ -57,7 +57,7 @@ def test_a_profile_that_fits_and_gpus_that_torch_does_not_see(cluster, project):
 
 
 def test_what_the_cluster_does_not_have(cluster, project):
-    """Each rule has one fault; all are found at once, and no job is run."""
+    """Each rule has one fault. All faults are found together, and no job is run."""
     rules = {
         "nowhere": {"slurm_partition": "fast"},
         "long": {"runtime": "3d"},
@@ -78,7 +78,7 @@ def test_what_the_cluster_does_not_have(cluster, project):
 
 
 def test_without_accounting_and_nodes_that_are_not_free(plain_cluster, project):
-    """The probe does not start in time, and is withdrawn."""
+    """The probe does not start in time and is cancelled."""
     with plain_cluster.popen("srun", "--partition=gpu", "--nodes=2", "--exclusive", "sleep", "600"):
         lines = doctor(plain_cluster, project, "--patience", "5")
         queue = plain_cluster.run("squeue", "--noheader", "--format=%j", timeout=20).stdout.split()
@@ -88,7 +88,7 @@ def test_without_accounting_and_nodes_that_are_not_free(plain_cluster, project):
 
 
 def test_a_controller_that_is_down(plain_cluster, project):
-    plain_cluster.run("scontrol", "shutdown", "slurmctld", timeout=20)  # which saves its state
+    plain_cluster.run("scontrol", "shutdown", "slurmctld", timeout=20)  # it saves its state
     try:
         (line,) = doctor(plain_cluster, project)
     finally:

@@ -1,6 +1,6 @@
-"""Trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles, that are disturbed.
+"""Disturbed trainings as jobs of a real Slurm cluster, through Snakemake and the project's profiles.
 
-Whatever happens, the weights are those of an undisturbed training, bit for bit.
+After every disturbance, the weights equal those of an undisturbed training, bit for bit.
 """
 
 import json
@@ -17,7 +17,7 @@ from support.slurm import Cluster, until
 
 pytestmark = pytest.mark.slow
 OWN = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
-SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # what a user changes in the profile, for here
+SITE = {"slurm_partition": "gpu", "gpu": 1, "nodes": 1, "runtime": 10}  # a user changes these values of the profile
 SIGNAL = "'--signal=USR1@60 --open-mode=append'"
 
 
@@ -28,7 +28,7 @@ def project(prepared, tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def weights(prepared, tmp_path_factory):
-    """Return a function that trains here, undisturbed, and returns the weights; each training is run once."""
+    """Return a function that trains here without a disturbance and returns the weights, once per training."""
     known = {}
 
     def train(processes: int = 1, run: str = RUN) -> bytes:
@@ -45,7 +45,7 @@ def weights(prepared, tmp_path_factory):
 
 
 class Workflow:
-    """Snakemake in the cluster, with a profile that is adapted to it as a user would."""
+    """Snakemake in the cluster, with an adapted profile."""
 
     def __init__(self, cluster: Cluster, project: Path, profile: str = "slurm", **train):
         self.cluster, self.project = cluster, project
@@ -69,13 +69,13 @@ class Workflow:
         return re.findall(r"SLURM jobid (\d+)", self.log())[-1]
 
     def saved(self) -> str:
-        """Wait until the job has saved a state; return its number."""
+        """Wait until the job has saved a state. Return its number."""
         job = self.job()
         until(lambda: list((self.project / RUN).glob("state/*/state/*.safetensors")), self.log(), 120)
         return job
 
     def state(self, job: str) -> str:
-        """Return a job's state, reason and nodes, as the controller has them."""
+        """Return a job's state, reason and nodes from the controller."""
         query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T %r %N"]
         return self.cluster.run(*query, timeout=20).stdout.strip()
 
@@ -84,7 +84,7 @@ class Workflow:
         assert done.returncode == 0, done.stderr
 
     def ends_well(self, expected: bytes, starts: int = 2) -> None:
-        """Wait for its success; check the weights and the number of starts."""
+        """Wait for the job's success. Check the weights and the number of starts."""
         assert self.process.wait(timeout=420) == 0, self.log()
         assert (self.project / TRAINED).read_bytes() == expected
         assert len(json.loads((self.project / RUN / "run.json").read_text())["starts"]) == starts
@@ -101,7 +101,7 @@ def adapt(project: Path, name: str, train: dict) -> None:
 
 @pytest.fixture
 def begin(cluster, project):
-    """Return a function that starts a training as a job; afterwards make the cluster idle again."""
+    """Return a function that starts a training as a job. Afterwards make the cluster idle."""
     started = []
 
     def start(**train) -> Workflow:
@@ -115,9 +115,9 @@ def begin(cluster, project):
     cluster.clear()
 
 
-class TestTime:  # waits most of its time: it runs beside the others
+class TestTime:  # the test mostly waits, so it runs in parallel to other tests
     def test_time_limit(self, begin, project, weights):
-        """Slurm sends its signal before a real limit of two minutes; the same job goes on as often as it takes."""
+        """Slurm sends its signal before a real limit of two minutes. The same job resumes as often as needed."""
         slow_down(project, 0.4)
         workflow = begin(runtime=2, slurm_extra=SIGNAL.replace("60", "30"))
         job, expected = workflow.job(), weights()
@@ -129,7 +129,7 @@ class TestTime:  # waits most of its time: it runs beside the others
 
 
 def test_two_nodes(begin, project, weights):
-    """A process on each of two nodes, signalled in the middle; one writes the state, both go on."""
+    """Two nodes with a process each receive a signal in the middle. One process writes the state, and both resume."""
     workflow = begin(gpu=2, nodes=2, tasks=2, mpi="srun", slurm_extra=f"{SIGNAL[:-1]} --gpus-per-node=1'")
     job = workflow.saved()
     assert "gpu[1-2]" in workflow.state(job)
@@ -141,7 +141,7 @@ def test_two_nodes(begin, project, weights):
 
 
 def test_cancelled(begin, weights):
-    """A person's `scancel` is an error, and no requeue; Snakemake's retry is a new job, which goes on."""
+    """A user's `scancel` is an error without a requeue. Snakemake's retry is a new job that resumes the training."""
     workflow = begin()
     job = workflow.saved()
     workflow.control("scancel", job)
@@ -152,7 +152,7 @@ def test_cancelled(begin, weights):
 
 @pytest.mark.parametrize("partition", ["preempt", "grace"])
 def test_preempted(begin, cluster, weights, partition):
-    """Slurm puts a preempted training back in the queue; one that left in its time of grace puts itself back."""
+    """Slurm requeues a preempted training. A training that exits within its grace time requeues itself."""
     workflow = begin(slurm_partition=partition)
     job = workflow.saved()
     first = cluster.run("srun", "--partition=gpu", "--nodes=2", "--exclusive", "hostname", timeout=120)
@@ -162,7 +162,7 @@ def test_preempted(begin, cluster, weights, partition):
 
 
 def test_node_taken_down(begin, weights):
-    """The job is started again where there is room."""
+    """Slurm restarts the job on another node."""
     workflow = begin()
     job = workflow.saved()
     node = workflow.state(job).split()[-1]
@@ -172,7 +172,7 @@ def test_node_taken_down(begin, weights):
 
 
 def test_snakemake_killed(begin, project, weights):
-    """Its job lives on. Started again, it submits another, which waits for the first to end, and trains nothing."""
+    """The job survives Snakemake. A restarted Snakemake submits a job that waits for the first and trains nothing."""
     workflow = begin()
     job = workflow.saved()
     workflow.process.kill()
@@ -187,7 +187,7 @@ def test_snakemake_killed(begin, project, weights):
 
 
 def test_everything_in_one_job(cluster, project, weights):
-    """Two trainings are steps of a job on two nodes, whose time is up in the middle; translations follow."""
+    """Two trainings are steps of a job on two nodes. The job reaches its time limit, and translations follow."""
     adapt(project, "allocation", {})
     (project / "profiles/here/profile.yaml").rename(project / "profiles/allocation/profile.yaml")
     runs = [RUN, RUN.replace("base", "heads-1")]
@@ -201,7 +201,7 @@ def test_everything_in_one_job(cluster, project, weights):
         for run in runs:
             until(lambda run=run: list((project / run).glob("state/*/state/*.safetensors")), "no state", 180)
         steps = cluster.run("squeue", "--noheader", "--steps", f"--jobs={job}", "--format=%i %N %b", timeout=20).stdout
-        started = re.findall(r"^\S+\.\d+ (.*\S)", steps, re.MULTILINE)  # by srun
+        started = re.findall(r"^\S+\.\d+ (.*\S)", steps, re.MULTILINE)  # steps started by srun
         assert sorted(started) == ["gpu1 gres:gpu:1", "gpu2 gres:gpu:1"]
         assert cluster.run("scancel", "--batch", "--signal=USR1", job, timeout=20).returncode == 0
         query = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"]

@@ -1,4 +1,4 @@
-"""Doctor finds real faults of this machine, each with its fix, and none if all is well; and reads Slurm's profiles."""
+"""Doctor reports each real fault of this machine with a fix, and none on a sound machine. It reads Slurm profiles."""
 
 import fcntl
 import os
@@ -35,7 +35,7 @@ def levels(findings) -> list[str]:
 
 
 def test_a_machine_that_is_well(project: Path):
-    """Every line is a finding, and nothing is left behind. How much space is free is the machine's own affair."""
+    """Every line is a finding, and no file is left behind. The free space depends on the machine."""
     before = set(project.iterdir())
     command = [sys.executable, "-m", "transformer", "doctor"]
     result = subprocess.run(command, env=PROCESSOR, capture_output=True, text=True)
@@ -49,7 +49,7 @@ def test_a_machine_that_is_well(project: Path):
 
 
 def test_packages_that_differ_or_are_missing(tmp_path: Path, monkeypatch):
-    """The first of two installations counts; a build's suffix does not."""
+    """The first of two installations counts. A build's suffix is ignored."""
     lock = tmp_path / "lock"
     lock.write_text("# comment\nnumpy==2.4.6\nno-such-package==1.0\nbuilt==2.0\n")
     for name, version in (("numpy", "1.0"), ("built", "2.0+cpu")):
@@ -64,7 +64,7 @@ def test_packages_that_differ_or_are_missing(tmp_path: Path, monkeypatch):
 
 
 def test_devices_that_torch_cannot_reach(monkeypatch):
-    """A driver has a device and no GPU answers, as if PyTorch or the driver is the wrong one."""
+    """A driver has a device but no GPU responds, for example with a wrong PyTorch or driver."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     for asked, visible, expected in ((None, "0", ["error"]), (3, "", ["error"]), (None, "", ["ok"]), (0, "", ["ok"])):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -82,8 +82,8 @@ def test_a_folder_that_is_too_small_or_cannot_lock_files(tmp_path: Path, monkeyp
     assert "expected a file system with file locks" in doctor._check_folder(tmp_path).message
 
 
-def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path, capsys):
-    """One disk has to hold everything; a file with two names takes space once."""
+def test_needed_space_equals_the_plan_minus_existing_files(project: Path, capsys):
+    """One disk contains everything. A file with two names takes space once."""
     config = settings.read([], ["scale=paper"])
     cli.main(["plan", "--config", "scale=paper", "--gpu", "h200"])
     (total,) = re.search(r"^disk, maximum +([\d.]+) GB", capsys.readouterr().out, re.MULTILINE).groups()
@@ -101,7 +101,7 @@ def test_space_for_a_scale_is_what_its_plan_says_less_what_is_here(project: Path
 
 
 def test_downloads_from_servers(monkeypatch):
-    """One address that answers is enough."""
+    """One available URL is enough."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(Handler, "do_HEAD", Handler.do_GET, raising=False)
     monkeypatch.setattr(doctor, "_ANSWER_SECONDS", 0.3)
@@ -124,11 +124,11 @@ def test_what_a_scale_needs(project: Path):
     assert levels(doctor._check_downloads(config)) == ["error"] * 9
 
 
-# Slurm, without a cluster: tests/cluster has a real one.
+# Slurm, without a cluster. tests/cluster has a real cluster.
 
 
 def test_a_profile_is_read(tmp_path: Path):
-    """Expressions are left out. A job's GPUs are divided among its nodes, a node's are not."""
+    """Expressions are ignored. A job's GPUs are divided among its nodes, a node's GPUs are not."""
     profile = {
         "executor": "slurm",
         "default-resources": {"slurm_partition": "cpu", "slurm_account": "lab", "runtime": "2d"},
@@ -147,12 +147,12 @@ def test_a_profile_is_read(tmp_path: Path):
         "train_parser": one._replace(options=("--constraint=nvlink", "--gpus-per-node=4"), minutes=0, GPUs=4, MB=900),
         "parse": one._replace(options=("--qos=long", "--gpus-per-node=h200:2"), GPUs=2),
     }
-    with pytest.raises(InputError, match=r"profiles/default: expected a profile with executor: slurm"):
+    with pytest.raises(InputError, match=r"profiles/default: expected a profile with `executor: slurm`"):
         cluster.read_profile(ROOT / "profiles/default")
 
 
-def test_jobs_are_compared_with_what_sinfo_prints():
-    """The most of a partition's nodes counts; the default partition has a star."""
+def test_jobs_are_compared_with_the_output_of_sinfo():
+    """The maximum of a partition's nodes counts. The default partition is marked with a star."""
     nodes = "cpu*|1:00:00|8|16000|(null)\ngpu|2-12:30:00|8|16000|gpu:a100:3\ngpu|2-12:30:00|64|900|gpu:h200:8(S:0-1)\n"
     nodes += "long|infinite|8|900|gpu:a100:3,gpu:h200:1,nvme:2\nshort|9:30|8|900|gpu:2\n"
     partitions = cluster._read_partitions(nodes)

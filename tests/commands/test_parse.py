@@ -37,7 +37,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def parse(run, tmp_path):
-    """Run the command on files with these lines; return its trees, line by line, and its JSON."""
+    """Run the command on files with these lines. Return its trees, line by line, and its JSON."""
 
     def parse(*texts: list[str], options: tuple = ()) -> tuple[list[str], dict]:
         files = [write_text(tmp_path / f"{number}.txt", lines) for number, lines in enumerate(texts)]
@@ -64,7 +64,7 @@ def test_inputs_follow_each_other_up_to_the_most(parse):
     trees, _ = parse(PLAIN)
     assert parse(PLAIN[:4], PLAIN[4:5], PLAIN[5:])[0] == trees
     drawn, summary = parse(PLAIN[:4], PLAIN[4:5], PLAIN[5:], options=("--most", "6"))
-    assert drawn == trees[1::2]  # of twelve, at equal distances
+    assert drawn == trees[1::2]  # every second line of twelve
     assert summary["sentences"] == len(summary["scores"]) == 6
 
 

@@ -1,4 +1,4 @@
-"""What a scale costs, against the paper's sizes worked by hand, files really written, and Table 3's printed counts."""
+"""The cost of a scale, compared with hand-computed sizes of the paper, written files, and the counts in Table 3."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ from transformer.training import benchmark
 from transformer.training.states import publish
 
 ROOT = Path(__file__).parents[2]
-V_37000 = "scales={paper: {tasks: {en-de: {embedding_rows: 37000}}}}"  # the paper's own count of subwords
+V_37000 = "scales={paper: {tasks: {en-de: {embedding_rows: 37000}}}}"  # the paper's number of subwords
 with open(ROOT / "workflow/paper/table3.csv", encoding="utf-8", newline="") as file:
     TABLE_3 = list(csv.DictReader(file))
 
@@ -47,7 +47,7 @@ def printed(capsys, *arguments: str) -> str:
 
 
 def test_flops_of_table_3_by_hand():
-    """A step's TFLOPs at 25,000 + 25,000 tokens in sentences of 30 and 37,000 subwords."""
+    """A step's TFLOPs for 25,000 + 25,000 tokens in sentences of 30 tokens and 37,000 subwords."""
     scale = pipeline(V_37000)
     trainings = plan.planned_runs(scale)
     others = {"d_k-16": 8.44, "d_k-32": 8.80, "d_ff-1024": 7.64, "d_ff-4096": 13.31, "N-2": 5.07, "N-4": 7.30}
@@ -55,13 +55,13 @@ def test_flops_of_table_3_by_hand():
     runs = TABLES["table3"].runs(scale)
     assert (len(runs), others.keys() - {run.experiment for run in runs}) == (22, set())
     for run in runs:
-        tera = others.get(run.experiment, 9.53)  # base's, of the rows that change no size of a matrix, too
+        tera = others.get(run.experiment, 9.53)  # base's, if no matrix has another size
         assert plan._run_flops(trainings[run]) / trainings[run].training.steps / 1e12 == pytest.approx(tera, abs=0.005)
     once = sum(plan._run_flops(trainings[run]) for run in runs if run.seed == 1)
     assert once == pytest.approx(2.83e19, abs=0.005e19)
 
 
-def test_a_parsers_softmax_covers_its_symbols_alone():
+def test_a_parsers_softmax_covers_only_its_symbols():
     """Four layers of d_model 1024, eight heads of 128: by hand, 2 · 4 (3P + F) a token, and 512 rows."""
     Path("resources/wsj").mkdir(parents=True)
     layers = 2 * 4 * (3 * 1024 * 8 * 256 + 2 * 1024 * 2048) * 50_000
@@ -73,8 +73,8 @@ def test_a_parsers_softmax_covers_its_symbols_alone():
 
 
 def test_each_run_counts_once(capsys):
-    """`all`: Table 3's 20, Table 5's other 13, two more seeds of base, French base and big, the two other architectures
-    in both languages; with the treebank, two parsers.
+    """`all` has Table 3's 20 runs, 13 more of Table 5, two more seeds of base, French base and big, and two other
+    architectures in both languages. With the treebank, it has two parsers.
     """
     options = ["--gpu", "h200", "--utilisation", "0.5", "--config", "scale=paper"]
     output = printed(capsys, *options)
@@ -91,7 +91,7 @@ def test_each_run_counts_once(capsys):
 
 
 def test_additive_attention_takes_more_time_than_its_flops():
-    """Its tanh, of all queries, keys and their numbers, is no product: by hand for base on a processor's core."""
+    """The tanh over all queries, keys and their dimensions is not a matrix product. By hand for base on a core."""
     scale = pipeline()
     run, speed = plan.planned_runs(scale)[scale.base("additive")], plan._Speed("core", "core", 1e12, "")
     numbers = 18 * 8 * 64 * 30 * 25_000  # three attentions in each of six layers
@@ -99,7 +99,7 @@ def test_additive_attention_takes_more_time_than_its_flops():
 
 
 def write_benchmark(folder: Path, name: str, hardware: str, utilisation: float, measured: str = "2027-01-01") -> None:
-    """Write what `python -m benchmarks.train` leaves, of a machine whose products reach 600 TFLOP/s."""
+    """Write a result of `python -m benchmarks.train` from a machine with 600 TFLOP/s in matrix products."""
     ours = {"products": "bfloat16", "flops_utilisation": utilisation}
     record = {"label": name, "hardware": hardware, "measured": measured, "commit": "c0ffee" * 7}
     record |= {"matrix_flops_per_second": {"bfloat16": 600e12}, "systems": {"ours": ours}}
@@ -120,7 +120,7 @@ def test_a_machine_is_as_fast_as_it_was_measured(project):
 
 
 def test_a_step_of_this_machine_is_timed(monkeypatch):
-    """By hand: 1 and 3 GFLOPs of a layer in 0.1 and 0.2 s are 20 GFLOP/s and 0.05 s besides."""
+    """By hand: 1 and 3 GFLOPs per layer in 0.1 and 0.2 s give 20 GFLOP/s and an overhead of 0.05 s."""
     monkeypatch.setattr("transformer.device.best_device", lambda: torch.device("cpu"))
     monkeypatch.setattr(plan, "_step_flops", lambda run: {1: 1e9, 2: 6e9}[run.model.N])
     monkeypatch.setattr(benchmark, "time_step", lambda run, share, device: {1: 0.1 * share, 2: 0.4}[run.model.N])
@@ -137,7 +137,7 @@ def test_a_step_of_this_machine_is_timed(monkeypatch):
 
 
 def test_a_run_of_each_architecture_is_timed(monkeypatch):
-    """Each has 1e9 FLOPs a step, in 0.1 s by base and 0.5 s by an LSTM; a training of the scale is timed, no other."""
+    """Each run has 1e9 FLOPs a step, in 0.1 s for base and 0.5 s for an LSTM. Only trainings of the scale are timed."""
     monkeypatch.setattr("transformer.device.best_device", lambda: torch.device("cpu"))
     monkeypatch.setattr(plan, "_step_flops", lambda run: 1e9)
     monkeypatch.setattr(
@@ -160,8 +160,8 @@ def test_a_part_of_a_batch_takes_less_time(monkeypatch):
     assert 0 < part < whole < 30
 
 
-def test_a_run_keeps_what_is_written(tmp_path):
-    """States, checkpoints of which one has two names, and the average are really written; headers hardly count."""
+def test_the_estimated_size_of_a_run_equals_its_files(tmp_path):
+    """States, checkpoints (one with two names) and the average are really written. File headers are negligible."""
     run = make_experiment(model={"d_model": 128, "d_ff": 512}, averaged_checkpoints=3)
     model = Transformer(run.model).state_dict()
     trained, published = Run(tmp_path / "trained"), Run(tmp_path / "published")
@@ -177,8 +177,8 @@ def test_a_run_keeps_what_is_written(tmp_path):
     assert plan.run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)
 
 
-def test_lines_are_those_of_the_tasks():
-    """WMT's counts are known; one edition is estimated from its archive, near another edition's 270,769."""
+def test_lines_of_the_tasks():
+    """WMT's counts are known. One edition is estimated from its archive, close to another edition's 270,769 lines."""
     config = read([], [])
     tasks = config.scales["paper"].tasks
     assert [plan._training_lines(config, tasks[name]) for name in ("en-de", "en-fr")] == [4_520_620, 40_842_333]
@@ -191,7 +191,7 @@ def test_an_unknown_gpu_is_refused():
 
 
 def test_table_3_as_printed():
-    """Sums over the columns, worked from the printed page, so that no digit changes unseen."""
+    """Sums over the columns, computed from the printed page, detect a changed digit."""
     assert "".join(row["row"] for row in TABLE_3) == "AAAABBCCCCCCCDDDDE"
     assert sum(float(row["perplexity"]) for row in TABLE_3) == pytest.approx(101.87)
     assert sum(float(row["bleu"]) for row in TABLE_3) == pytest.approx(507.7)

@@ -1,4 +1,4 @@
-"""What `record` keeps of a scale makes the same tables, figures and page again where it lies, without training."""
+"""The files that `record` keeps rebuild the same tables, figures and page in the record's folder, without training."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ def made_files(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def recorded(small, tmp_path_factory) -> Path:
-    """Record a project in which all was made, with the weights of one run; nothing else is left of its results."""
+    """Record a finished project with the weights of one run, and delete its other results."""
     project = shutil.copytree(small, tmp_path_factory.mktemp("recorded") / "project")
     result = transformer(project, "record", "small", "--to", str(RECORD), "--weights", "en-de/base/1")
     assert result.returncode == 0, result.stderr
@@ -32,7 +32,7 @@ def recorded(small, tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_record_makes_its_tables_again_byte_for_byte(small, recorded):
+def test_a_record_rebuilds_its_tables_byte_for_byte(small, recorded):
     expected = made_files(small / "results/small")
     assert {"report.html", "tables/table5.md", "figures/figure3.svg", "attention.json"} < expected.keys()
     for name in ("tables", "figures"):
@@ -58,8 +58,8 @@ def test_recorded_weights_are_in_8_bits_and_parses_without_words(small, recorded
     assert all(set(re.findall(r" ([^ ()]+)\)", path.read_text())) == {"_"} for path in parses)
 
 
-def test_a_record_knows_the_configuration_of_its_runs(small, tmp_path):
-    """Its tables are made again without the file that had it, and without the mirror of the machine."""
+def test_a_record_contains_the_configuration_of_its_runs(small, tmp_path):
+    """Its tables are rebuilt without the original configuration file and without the machine's mirror."""
     project = shutil.copytree(small, tmp_path / "project")
     (project / "mine.yaml").write_text("scales: {small: {label: mine, seeds_of: {base: [1, 2]}}}")
     given = ["--configfile", "mine.yaml", "--config", "report={currency: EUR}", "mirror=mirror"]
@@ -87,7 +87,7 @@ def test_a_record_is_not_recorded_into_itself(recorded):
 
 
 def test_a_record_that_fails_loses_nothing(small, recorded, tmp_path):
-    """The weights that were recorded before are gone from the run."""
+    """The run no longer has the weights that were recorded before."""
     project = shutil.copytree(small, tmp_path / "project")
     shutil.copytree(recorded / RECORD, project / RECORD)
     (project / "results/small" / BASE / "average.safetensors").unlink()

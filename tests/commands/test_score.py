@@ -1,4 +1,4 @@
-"""The commands that score: what they print and write, and what they say of bad input."""
+"""The commands that score: their output, their files, and their errors on bad input."""
 
 import json
 import os
@@ -23,12 +23,12 @@ from transformer.storage.records import sum_of
 
 GOLD = ["(S (NP (NN a)) (VP (VB b) (, ,)))", "(NP (NN c))", "(S (NP (NN d)) (. .))", "(X (NN e))"]
 TEST = ["(S (NP (NN a)) (VP (VB b) (CD ,)))", "(NP (NN c))", "(S (VP (NN d)) (. .))", ""]
-DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}  # the keys of files
+DECODING = {"beam": 4, "alpha": 0.6, "extra_length": 50, "batch_tokens": 4096}  # the keys of recorded files
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Write what a score takes from a run's folder."""
+    """Write the files of a run's folder that `score` reads."""
     run = tmp_path / "run"
     run.mkdir()
     (run / "run.json").write_text(json.dumps(about_run(digest="ab")))
@@ -61,7 +61,7 @@ def evalb(tmp_path, capsys):
 
 
 def test_text_that_is_tokenised_and_escaped_is_scored_on_its_tokens(score):
-    """As `sacrebleu --tokenize none` scores it; without the option its escapes would be escaped again."""
+    """The score equals that of `sacrebleu --tokenize none`. Without the option, escapes would be escaped twice."""
     references = ["I &apos;m 3 &quot; years &quot; old , aren &apos;t I ?", "A &amp; B sing in the garden ."] * 3
     hypotheses = ["I &apos;m 3 years old , aren &apos;t I ?", "A &amp; B sang in the garden ."] * 3
     printed, written = score("--tokenized", hypotheses=hypotheses, references=references)
@@ -107,7 +107,7 @@ def test_a_file_name_that_is_no_utf_8_is_written(tmp_path, capsys):
 
 
 def test_score_of_a_subset(score, tmp_path):
-    """In an order of its own; of two equal references, each once."""
+    """The subset has its own order. Equal references are matched once each."""
     hypotheses, references = [*HYPOTHESES, "Ein Rind isst Eis."], [*REFERENCES, REFERENCES[2]]
     part = write_text(tmp_path / "part", [references[2], references[3], references[0]])
     other = write_text(tmp_path / "other", references[:1])
@@ -140,7 +140,7 @@ def test_evalb(evalb):
 
 
 def test_evalb_by_golds_tags(evalb):
-    """Sentence 1 counts too, S, NP and VP right: 5 of 6. Its mis-tagged comma is no word: all tags are right."""
+    """Sentence 1 counts too, S, NP and VP right: 5 of 6. Its wrongly tagged comma is no word, so all tags are right."""
     _, score = evalb("--gold-tags")
     assert (score["by"], score["errors"]) == ("gold tags", [])
     assert score["scores"]["all"]["f1"] == pytest.approx(500 / 6)
@@ -149,7 +149,7 @@ def test_evalb_by_golds_tags(evalb):
 
 
 def test_evalb_without_repair(evalb, tmp_path):
-    """Sentence 2 as if it had no bracket: S of S and NP, 1 of 3 in gold, 1 of 2 in test."""
+    """Sentence 2 counts as if it had no bracket: S of S and NP, 1 of 3 in gold, 1 of 2 in test."""
     parses = {"sentences": 4, "repaired": {"2": "brackets left open"}, "scores": [0] * 4}
     (tmp_path / "parses.json").write_text(json.dumps(parses))
     _, score = evalb("--parses", tmp_path / "parses.json")

@@ -1,4 +1,4 @@
-"""The command train, called as the workflow calls them."""
+"""The command `train`, called like the workflow calls it."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from transformer.layout import Run
 from transformer.model.transformer import Transformer
 
 FILES = "average.safetensors checkpoints decoding.yaml experiment.yaml last.safetensors metrics.jsonl run.json state"
-VARYING = ("seconds", "target_tokens_per_second", "starts", "finished", "commit", "hardware")  # from start to start
+VARYING = ("seconds", "target_tokens_per_second", "starts", "finished", "commit", "hardware")  # differ between starts
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
@@ -37,7 +37,7 @@ def do_train(run, data):
 
 
 def entries(path):
-    """Return the objects in run.json or metrics.jsonl, without what differs from one start to the next."""
+    """Return the objects in run.json or metrics.jsonl, without the parts that differ between starts."""
     lines = [path.read_text()] if path.suffix == ".json" else path.read_text().splitlines()
     return [{key: value for key, value in json.loads(line).items() if key not in VARYING} for line in lines]
 
@@ -56,8 +56,8 @@ def test_train_leaves_the_files_that_later_steps_read(trained, data):
     assert entry["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
 
 
-def test_a_finished_run_is_published_again_without_training(trained, data, caplog):
-    """A workflow that has deleted its outputs does this."""
+def test_a_finished_run_is_republished_without_training(trained, data, caplog):
+    """A workflow that has deleted its outputs needs this."""
     caplog.set_level("INFO")
     states = {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
     before = {name: entries(trained / name) for name in ("run.json", "metrics.jsonl")}
@@ -81,7 +81,7 @@ def test_a_vocabulary_that_is_larger_than_the_model_is_refused(data, tmp_path):
 
 
 def test_a_trained_run_translates(trained, tmp_path):
-    """It has learned to copy: unseen lines come out as they went in, all in their places."""
+    """The run has learned to copy: unseen lines come out unchanged and in order."""
     unseen = ["", *random_lines(99, 40), ""]
     text, output = write_text(tmp_path / "input.txt", unseen), tmp_path / "output/test.hyp"
     do("translate", "--run", trained, "--threads", 1, "--input", text, "--output", output)

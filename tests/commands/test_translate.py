@@ -1,4 +1,4 @@
-"""`translate` answers lines as they arrive, and files in bulk."""
+"""`translate` answers lines as they arrive, and translates files in bulk."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from transformer.storage.files import LONGEST_LINE
 
 
 def test_of_a_line_without_end_only_its_beginning_is_held():
-    """It is the last one, which the decoder refuses."""
+    """This line is the last one, and the decoder rejects it."""
     reading, writing = os.pipe()
     with open(reading, "rb") as ours, subprocess.Popen(["yes", "no line feed"], stdout=subprocess.PIPE) as endless:
         command = ["sh", "-c", "printf 'one\\n'; exec tr -d '\\n'"]
@@ -32,7 +32,7 @@ def test_of_a_line_without_end_only_its_beginning_is_held():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of a run that has learned nothing, which is enough to answer."""
+    """The folder of an untrained run. Any answers are enough for these tests."""
     run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment())
     make_vocabulary(run / "vocabulary.model")
     checkpoints.save_tensors(run / "average.safetensors", random_model(1).state_dict(), {})
@@ -40,9 +40,9 @@ def run(tmp_path_factory):
 
 
 def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkeypatch):
-    """A person at a terminal gets each answer at once, the same as from a file.
+    """A user at a terminal gets each answer immediately, and it equals the answer for a file.
 
-    A bad line is named by its place, and the line that arrives with it, before it, is answered.
+    The error on a bad line contains its number. A line that arrives together with the bad line, before it, is answered.
     """
     lines = [line.encode() + b"\n" for line in random_lines(5, 4)]
     (tmp_path / "text").write_bytes(b"".join(lines))
@@ -64,7 +64,7 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
 
 
 def test_options_of_other_toolkits(run, tmp_path):
-    """n best in Moses' form; in JSON with scores and tokens; all are those of the interface."""
+    """The n best are in Moses' format, or in JSON with scores and tokens, and equal those of the Python interface."""
     lines, source = ["ab cd", "", "ef"], tmp_path / "text"
     write_text(source, lines)
     words = [
@@ -93,7 +93,7 @@ def test_options_of_other_toolkits(run, tmp_path):
     assert error(*words, "--n-best", 3) == "n_best: expected 1 to 2 (the beam size), found 3"
 
 
-def test_a_terminal_hears_once_what_the_model_was_trained_on(run, tmp_path, monkeypatch, caplog):
+def test_a_terminal_shows_the_training_data_once(run, tmp_path, monkeypatch, caplog):
     words = ["translate", "--run", run, "--input", write_text(tmp_path / "text", ["ab"]), "--output", tmp_path / "out"]
     do(*words)
     assert caplog.messages == []

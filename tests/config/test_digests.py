@@ -1,4 +1,4 @@
-"""What no change of the code may change: digests of the recorded trainings, and every scale's runs byte for byte."""
+"""No code change may alter these: the digests of recorded trainings, and each scale's runs byte for byte."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def test_a_recorded_training_has_its_digest(folder):
 
 @pytest.mark.parametrize("scale", ["demo", "multi30k", "multi30k-tiny", "paper"])
 def test_all_runs_of_a_scale_are_resolved_to_the_same_bytes(scale, tmp_path, monkeypatch):
-    """By name: with it, `snakemake -n` plans the same runs."""
+    """The experiments are compared by name. `snakemake -n` therefore plans the same runs."""
     monkeypatch.chdir(ROOT)
     settings_of_scale, found = ScaleSettings(settings.read([], []), scale), {}
     for run in settings_of_scale.all_runs():

@@ -1,4 +1,4 @@
-"""A run as it is resolved, read and named; config.yaml's runs at paper scale against the rows that the paper prints."""
+"""A run's settings: resolved, read and named. config.yaml's runs at scale paper are compared with the printed rows."""
 
 import re
 from collections.abc import Iterable
@@ -20,16 +20,16 @@ CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
 
 
 def configured(scale: str, task: str, experiment: str, **changes: dict) -> Experiment:
-    """Return a run of config.yaml with changes of its sections: base, the experiment, what scale and task change."""
+    """Return a run of config.yaml with changed sections: base, the experiment, changes of scale and task."""
     config = settings.accept(CONFIG | {key: CONFIG[key] | value for key, value in changes.items()})
     return ScaleSettings(config, scale).experiment(RunName(task, experiment, 1))
 
 
-# Rows over rows, then divided.
+# Later rows override earlier ones, and the result is divided.
 
 
 def test_a_later_row_wins_and_is_divided():
-    """Of base, the scale's base, the row, the scale's row and the task's, by the width of 4 and the depth of 2."""
+    """Base, the scale's base, the row, the scale's row and the task's, divided by the width 4 and the depth 2."""
     scale = CONFIG["scales"]["multi30k"]
     task = scale["tasks"]["en-de"] | {"experiments": {"big": {"d_v": 24}}}
     changed = scale | {"base": {"N": 4, "h": 2}, "experiments": {"big": {"h": 3, "steps": 17000, "d_k": 16}}}
@@ -40,7 +40,7 @@ def test_a_later_row_wins_and_is_divided():
     assert run.training.steps == 17000
 
 
-# Files.
+# Files
 
 
 @pytest.fixture
@@ -69,13 +69,13 @@ def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
             "seed",
             True,
             "seed: expected a whole number from 0 to 4,294,967,295, found True",
-        ),  # to Python a bool is an int
+        ),  # in Python a bool is an int
         ("model.N", 0, "model.N: expected a whole number from 1 to 10,000, found 0"),
         (
             "training.epsilon",
             "1e-9",
             "training.epsilon: expected a number above 0 to 1, found '1e-9'",
-        ),  # YAML 1.1's text
+        ),  # text in YAML 1.1
         ("model", 3, "model: expected a mapping, found 3"),
         ("model.norm", "pst", "model.norm: expected batch or post or pre, found 'pst'; did you mean 'post'?"),
         ("training.steps", 4, "training.steps: expected at least 5 for 3 checkpoints, found 4"),
@@ -91,7 +91,7 @@ def test_a_value_that_does_not_fit_is_named_with_its_place(file, key, value, wor
     assert str(refused.value) == f"{file}: {words}"
 
 
-# The digest.
+# The digest
 
 OTHER = {"positions": "learned", "sinusoids": "concatenated", "target_spaces": 32, "norm": "pre", "max_ratio": 2.5}
 OTHER |= {"attention": "additive", "tokenizer": "none", "initial_weights": "x", "max_piece_length": 9}
@@ -102,7 +102,7 @@ def other(key, value):
     if key in OTHER:
         return OTHER[key]
     if isinstance(value, float):
-        return (value + 1) / 3  # a probability, too
+        return (value + 1) / 3  # still a probability
     return not value if isinstance(value, bool) else value + ("x" if isinstance(value, str) else 1)
 
 
@@ -111,7 +111,7 @@ def test_what_changes_a_training_changes_its_digest_and_nothing_else_does(experi
     sections = {(key,): value for key, value in whole.items() if isinstance(value, dict)} | {(): whole}
     for path, section in sections.items():
         for key, value in section.items():
-            if not isinstance(value, dict) and key != "architecture":  # whose sizes are others
+            if not isinstance(value, dict) and key != "architecture":  # other architectures have other sizes
                 save(experiment, file)
                 edit(file, path, {key: other(key, value)})
                 same = load(file).digest("data") == experiment.digest("data")
@@ -119,9 +119,9 @@ def test_what_changes_a_training_changes_its_digest_and_nothing_else_does(experi
     assert experiment.digest("data") != experiment.digest("other data")
 
 
-# config.yaml.
+# config.yaml
 
-# Table 3 as the paper prints it (§6.2), without what is no symbol, as "positional embedding".
+# Table 3 as printed in the paper (§6.2), without entries that are not symbols, such as "positional embedding".
 PRINTED = read_printed(ROOT / "workflow/paper/table3.csv").set_index("experiment")
 TABLE_3 = {
     name: {symbol: float(value) for symbol, value in re.findall(r"(\w+)=([\d.]+)", changed)}
@@ -138,7 +138,7 @@ def test_at_paper_scale_an_experiment_is_its_row_of_table_3(name):
     assert f"{row['steps'] / 1000:g}K" == (PRINTED["steps"][name] or PRINTED["steps"]["base"])
     assert row["positions"] == ("learned" if name == "learned-positions" else "sinusoid")  # row E
     assert row["P_drop_attention"] == 0
-    # §5.1, §5.3, §6.1: the same for all rows, but for how often big's checkpoints come and how many are averaged.
+    # §5.1, §5.3, §6.1: equal for all rows, except the interval and the number of big's averaged checkpoints.
     assert (row["source_tokens"], row["target_tokens"], row["warmup_steps"]) == (25_000, 25_000, 4000)
     assert (row["beta1"], row["beta2"], row["epsilon"]) == (0.9, 0.98, 1e-9)
     checkpoints = (600, 20) if name == "big" else (1500, 5)

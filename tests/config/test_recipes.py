@@ -1,4 +1,4 @@
-"""The two recipes at paper scale, beside tensor2tensor's hyper-parameter sets, as docs/text-or-code.md has them."""
+"""The two recipes at scale paper, compared with tensor2tensor's hyper-parameter sets and docs/text-or-code.md."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ RUNS = {
     "parser": ("supervised", "parser"),
     "semi-supervised parser": ("semi-supervised", "parser"),
 }
-# tensor2tensor's own: transformer_base_v3, transformer_big and transformer_big_enfr of its last version; of 1.0.6
-# transformer_parsing_base and transformer_parsing_big. Its learning_rate is 0.1 where equation 3 holds as printed, from
-# version 3 on 0.2 for twice that. Dropouts are those of layers, of attention, of ReLU; matrices, of embeddings.
+# tensor2tensor's sets transformer_base_v3, transformer_big and transformer_big_enfr of its last version, and
+# transformer_parsing_base and transformer_parsing_big of 1.0.6. Its learning_rate is 0.1 for equation 3 as printed, and
+# 0.2 from version 3 on for twice that rate. Dropouts: of layers, of attention, of ReLU. Matrices: of embeddings.
 BASE = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8, "d_k": 64, "norm": "pre", "P_drop": 0.1}
 BASE |= {
     "P_drop_attention": 0.1,
@@ -39,7 +39,7 @@ FIRST = {
     "beta2": 0.98,
     "learning_rate_scale": 0.5,
     "max_length": 512,
-}  # of both parsers, too
+}  # also of both parsers
 PARSER = BASE | FIRST | {"d_model": 1024, "d_k": 128, "P_drop": 0.2, "P_drop_attention": 0.2, "warmup_steps": 16_000}
 PARSER |= {"matrices": 3}
 SEMI = BIG | FIRST | {"P_drop": 0.1, "P_drop_attention": 0, "warmup_steps": 4000, "matrices": 2}
@@ -56,7 +56,7 @@ def of_recipe(recipe: str) -> list[dict]:
     for task, experiment in RUNS.values():
         run = ScaleSettings(config, "paper").experiment(RunName(task, experiment, 1))
         values = structs.asdict(run.model) | structs.asdict(run.training)
-        # A parser's one matrix has other rows for each side: it is two.
+        # A parser's matrix has different rows for each side, so it counts as two.
         values["matrices"] = 3 if not run.model.tied else 1 + (run.model.output_rows < run.model.embedding_rows)
         found.append(values | {"max_length": values["max_length"] or 1024})
     return found
@@ -66,8 +66,8 @@ def written(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def test_both_recipes_are_those_of_the_docs_beside_the_code():
-    """A cell has the paper's recipe, then the other's if it differs, and in brackets the code's own if that does."""
+def test_both_recipes_agree_with_the_docs():
+    """A cell has the paper's recipe, then the other recipe if different, and in brackets the code's if different."""
     columns = list(zip(of_recipe("paper"), of_recipe("tensor2tensor"), CODE, strict=True))
     lines = [f"| setting | {' | '.join(RUNS)} |", f"| --- |{' --- |' * len(RUNS)}"]
     for key in BASE:
@@ -75,7 +75,7 @@ def test_both_recipes_are_those_of_the_docs_beside_the_code():
         for paper, ours, code in ([values[key] for values in column] for column in columns):
             row += f" | {written(paper)}" + (f" → {written(ours)}" if ours != paper else "")
             row += f" ({written(code)})" if code != ours else ""
-            assert code == ours or key == "target_tokens"  # what else differs, prose explains
+            assert code == ours or key == "target_tokens"  # prose explains the other differences
         lines.append(f"| {row} |")
     assert "\n".join(lines) in (ROOT / "docs/text-or-code.md").read_text("utf-8")
 

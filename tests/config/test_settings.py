@@ -1,4 +1,4 @@
-"""One reader of config.yaml: its files, each kind of refusal with the line that people read, and the runs."""
+"""The reader of config.yaml: its files, each kind of error with the line for users, and the runs."""
 
 import copy
 import re
@@ -16,7 +16,7 @@ from transformer.storage.files import InputError
 
 ROOT = Path(__file__).parents[2]
 
-# Two scales beside config.yaml's: `mine` (support/project.py), of a corpus in files, and this one, of treebanks.
+# Two scales in addition to config.yaml's: `mine` (support/project.py), a corpus in files, and this one of treebanks.
 TREES = """
 corpora:
   ptb-train: {treebank: {path: wsj, sections: [2, 4]}}
@@ -45,7 +45,7 @@ scales:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """A folder with the project's config.yaml and the files that both scales read, but for the Penn Treebank."""
+    """A folder with the project's config.yaml and the files that both scales read, except the Penn Treebank."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "config.yaml").symlink_to(ROOT / "config.yaml")
     own_corpus(folder)
@@ -61,7 +61,7 @@ def folder(made, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def good(made) -> dict:
-    """The content of a configuration without a fault, all rows of which are trained."""
+    """The content of a configuration without a fault. All its rows are trained."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
         config = settings.changes(["config.yaml", "own.yaml", "trees.yaml"], [])
@@ -73,7 +73,7 @@ MISSING = object()
 
 
 def changed(config: dict, changes: dict[str, Any]) -> dict:
-    """Return the configuration with other values, or without some; slashes join the keys that lead to one."""
+    """Return the configuration with changed or without removed values. Slashes join the keys of nested values."""
     config = copy.deepcopy(config)
     for path, value in changes.items():
         *above, last = path.split("/")
@@ -97,7 +97,7 @@ MADE = {"text": ["grammar-text"], "parser": "alone", "sentences": 9, "keep": 1, 
 SHARED = {"files": {"en": {"path": "./train.en"}, "cs": {"path": "dev.cs"}}}
 LEARNED = "expected a corpus outside the training data, found"
 
-# What is changed, and the line: the place, what is wrong there, what was found. ... stands for names of config.yaml.
+# Changes, and the expected line: the place, the fault, the value found. ... stands for names in config.yaml.
 VALUES = [
     ({"analysis": 4}, "unknown key 'analysis'; did you mean 'analyses'?"),
     ({f"{EN_DE}/dev": MISSING}, "scales.demo.tasks.en-de: missing key 'dev'"),
@@ -106,7 +106,7 @@ VALUES = [
     ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: expected each item once, found [1, 1]"),
     ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected an address ..., found 'ftp://a/x'"),
     ({"experiments/parser": {}}, "experiments: expected a name of ..., but not parser, found 'parser'"),
-    ({"scales/record": {}}, "scales: expected a name of ..., but not record, found 'record'"),  # is kept in git
+    ({"scales/record": {}}, "scales: expected a name of ..., but not record, found 'record'"),  # git keeps this folder
     ({"decoding/extra_length": 1024}, "decoding.extra_length: expected a whole number from 0 to 1,023, found 1024"),
     ({f"{FIGURE}/text": "a " * 201}, f"{FIGURE}.text: expected text of up to 400 characters, found ..."),
     ({f"{FIGURE}/from": "quee"}, f"{FIGURE}: expected 'quee' once in the text, found 0 occurrences"),
@@ -139,7 +139,7 @@ NAMES = [
     ),
     ({f"{EN_CS}/target": "en"}, f"{EN_CS}.target: expected a language other than the source language, found 'en'"),
     ({f"{BOTH}/silver": MADE | {"text": ["grammar-test"]}}, f"{BOTH}.out_of_domain: {LEARNED} 'grammar-test'"),
-    # Sentences that are learned from, by another name.
+    # Training sentences under another name.
     ({"corpora/grammar-dev/grammar/skip": 19999}, f"{EN_DE}.dev: {LEARNED} 'grammar-dev', which ... 'grammar-train'"),
     ({"corpora/ptb-dev/treebank/sections": [4, 22]}, f"{ALONE}.dev: {LEARNED} 'ptb-dev', which ... 'ptb-train'"),
     ({"corpora/mine-dev": SHARED}, f"{EN_CS}.dev: {LEARNED} 'mine-dev', which shares ... 'mine-train'"),
@@ -210,7 +210,7 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
         ("corpora:\n  a.b:\n    files:\n      en.x: {}\n", [], "wrong.yaml, line 4: corpora.a.b.files: expected"),
         ("scales: {demo: {seeds: [1, -1]}}\n", [], "wrong.yaml, line 1: scales.demo.seeds.1: expected"),
         ("base: {N: 0}\n", ["base={N: 1, h: 0}"], "--config: base.h: expected"),
-        # What a row has at a scale comes from the row, from base, and from the scale's own of both.
+        # A row's value at a scale comes from the row, from base, or from the scale's changes of either.
         ("logging: {}\nexperiments:\n  heads-1: {d_k: 20}\n", [], "wrong.yaml, line 3: scales.demo: en-de: heads-1"),
         (
             "ablations:\n  pre-norm:\n    steps: 3\nscales:\n  demo: {rows: [base, pre-norm]}\n",
@@ -222,7 +222,7 @@ def test_a_file_that_cannot_be_read_is_named(folder, text, line):
     ],
 )
 def test_the_file_and_the_line_that_are_wrong(folder, text, entries, line):
-    """The last file that says it counts, though config.yaml has the place, too, and a later file what is around it."""
+    """The last file with the value counts, even if config.yaml also has it and a later file contains its section."""
     (folder / "wrong.yaml").write_text(text)
     (folder / "later.yaml").write_text("scales: {demo: {label: later}}\n")
     with pytest.raises(InputError, match=f"^{re.escape(line)}"):
@@ -243,8 +243,8 @@ scales:
 """.replace("TASK", TASK)
 
 
-def test_a_scale_takes_what_it_does_not_say_from_another(folder):
-    """Mappings key by key; the data of the other, its corpora and figures, only if it names no tasks of its own."""
+def test_a_scale_inherits_missing_values_from_another_scale(folder):
+    """Mappings are merged key by key. The data, corpora and figures are inherited only by a scale without tasks."""
     (folder / "like.yaml").write_text(LIKE)
     config = settings.read(["own.yaml", "like.yaml"], [])
     given, short, shorter = (config.scales[name] for name in ("multi30k", "short", "shorter"))
@@ -288,7 +288,7 @@ def test_a_wrong_scale_that_is_like_another_is_named(folder, text, line):
 
 
 def test_snakemake_and_plan_print_the_same_line(tmp_path):
-    """Real processes. `snakemake`, which does not look for modules here by itself, finds this copy's package."""
+    """Real processes. `snakemake` does not look for modules here by itself, but finds this copy's package."""
     project = copy_project(tmp_path)
     own_corpus(project)
     (project / "wrong.yaml").write_text("scales: {mine: {tasks: {en-cs: {dev: mine-train}}}}\n")

@@ -1,4 +1,4 @@
-"""Unpacking: plain text out of whatever a corpus comes in, or one clear line."""
+"""Unpacking: plain text from every archive format of a corpus, or one clear line."""
 
 import gzip
 import io
@@ -13,12 +13,12 @@ from transformer.storage.files import LONGEST_LINE, InputError
 
 TEXT = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\r\n\nLetzte Zeile"
 LINES = "Ein Hund läuft.\nZwei\u2028Hunde\x85laufen\rweg.\n\nLetzte Zeile\n".encode()
-LINK = object()  # a member's content: it is a link to /etc/passwd
+LINK = object()  # content of a member that is a link to /etc/passwd
 MEMBER = {"member": "m"}
 
 
 def tar(*members, packed=False):
-    """Return a .tar, or a .tgz whose gzip stores without compression, so that tests know what is where in it."""
+    """Return a .tar or .tgz. The gzip stores without compression, so that tests can find the bytes in it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, content in members:
@@ -59,7 +59,7 @@ def unpacked(tmp_path, output):
 
 @pytest.fixture
 def refused(tmp_path, output):
-    """Return the one line with which a file of this name and content is refused, its own path as FILE."""
+    """Return the error line for a file with this name and content. FILE replaces its path."""
 
     def refused(name, content, **options):
         if content is not None:
@@ -74,7 +74,7 @@ def refused(tmp_path, output):
 
 @pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress)])
 def test_plain_files_and_archives_by_any_name(unpacked, ending, pack):
-    """A download keeps its name, however it is packed."""
+    """A download keeps its name in every archive format."""
     content, member = pack(TEXT.encode()), f"training/c.de{ending}"
     assert unpacked(f"a.txt{ending}", content, lines=4) == LINES
     members = [("training/", b""), ("training/c.en", b"other"), ("./" + member, content), ("last", b"also other")]
@@ -118,7 +118,7 @@ def test_an_archive_cut_short_anywhere(refused, pack):
 
 
 def test_segments():
-    """Tags may have any case; several segments may be on a line; entities are resolved after the segments are found."""
+    """Tags may have any case. A line may have several segments. Entities are resolved after segments are found."""
     sgm = (
         '<srcset setid="newstest" srclang="any">\n<doc docid="a&amp;b">\n<hl>\n'
         '<seg id="1">Fish &amp; chips &lt;3, he said: &quot;&#252;ber&quot;</seg>\n</hl>\r\n'

@@ -1,4 +1,4 @@
-"""Cleaning by a table of cases; text by any number of workers; token arrays there and back."""
+"""A table of cases for cleaning, text processing by any number of workers, and token arrays written and read."""
 
 import itertools
 import multiprocessing
@@ -19,11 +19,11 @@ PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """A worker takes three lines at once, so that a small text needs many turns and a last one that is not full."""
+    """A worker takes three lines at once, so that a small text needs many turns and an incomplete last turn."""
     monkeypatch.setattr(corpus, "CHUNK_SIZE", 3)
 
 
-def write_text(path, lines):  # not support.toy's: workers, which import this module, would load torch
+def write_text(path, lines):  # workers import this module, and support.toy's write_text would make them load torch
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     return path
 
@@ -45,7 +45,7 @@ def test_a_pipe_that_would_be_empty_the_second_time_is_refused(tmp_path):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_memory_does_not_grow(small_chunks, processes):
-    """When the first results of an endless text come, only the few chunks that the workers hold have been read."""
+    """When the first results of an endless text arrive, only the workers' few chunks have been read."""
     endless = itertools.count()
     chunks = parallel(tuple, endless, processes)
     assert [next(chunks) for _ in range(2)] == [(0, 1, 2), (3, 4, 5)]
@@ -64,7 +64,7 @@ def refuse(numbers: list) -> None:
 
 @pytest.mark.parametrize(("task", "message"), [(kill_itself, "a worker process was killed"), (refuse, "found aaa")])
 def test_an_error_ends_all_processes(task, message):
-    """Long items fill the pipe to the workers, in which the next ones wait."""
+    """Long items fill the pipe to the workers, so the next items wait in it."""
     with pytest.raises(InputError, match=message):
         list(parallel(task, ["a" * 1000] * 20_000, 2))
     assert not multiprocessing.active_children()
@@ -87,7 +87,7 @@ def test_cleaning_counts_words_after_tokenising_and_drops_both_sides(tmp_path, e
     assert (counts, source, target) == (COUNTED, ["a b c", "a b c d"], ["x y z", "x y z !"])
 
 
-def test_two_processes_write_what_one_writes(tmp_path, experiment, small_chunks):
+def test_two_processes_write_the_same_as_one(tmp_path, experiment, small_chunks):
     corpora = [sides(tmp_path, "a", PAIRS), sides(tmp_path, "b", [("", "x"), *PAIRS[:4]])]
     one, two = (tokenized(tmp_path, corpora, experiment.preprocessing, True, processes) for processes in (1, 2))
     assert one == two

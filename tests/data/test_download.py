@@ -1,4 +1,4 @@
-"""Fetching, from servers that misbehave."""
+"""Downloads from faulty servers."""
 
 import gzip
 import hashlib
@@ -16,7 +16,7 @@ from transformer.data import download
 DATA = random.Random(1).randbytes(300_007)
 SUM = hashlib.sha256(DATA).hexdigest()
 SUMS = ("--sha256", SUM, "--size", str(len(DATA)))
-OTHER = random.Random(2).randbytes(200_003)  # bytes that serve as well, such as the same members packed differently
+OTHER = random.Random(2).randbytes(200_003)  # equivalent bytes, such as the same members in another archive
 OTHERS = {"sha256": hashlib.sha256(OTHER).hexdigest(), "size": len(OTHER)}
 URL = "https://www.example.org/wmt/corpus.tgz"
 
@@ -79,16 +79,16 @@ def fail(arguments, output):
 
 
 def compress(handler):
-    """Compress unless told not to, and say of a .tgz that its encoding is gzip, as some servers do."""
+    """Compress unless the request forbids it, and declare gzip as the encoding of a .tgz, like some servers."""
     if "gzip" in handler.headers["Accept-Encoding"]:
         handler.reply(200, gzip.compress(DATA), Content_Encoding="gzip")
     else:
         handler.reply(200, DATA, Content_Encoding="x-gzip")
 
 
-BEGUN = DATA[:1000]  # what an earlier run left
+BEGUN = DATA[:1000]  # the partial file of an earlier run
 PAGE = b"<html>Sorry</html>"
-FETCHED = {  # what is there, each address's answers, and the requests
+FETCHED = {  # existing files, each URL's answers, and the expected requests
     "a busy server is asked again": (b"", {"/a": [*map(status, (408, 429, 500, 503)), part]}, ["/a"] * 5),
     "a cut connection is resumed": (
         b"",
@@ -104,14 +104,14 @@ FETCHED = {  # what is there, each address's answers, and the requests
     "without ranges": (b"", {"/a": [serve(DATA, 1000), without_ranges(DATA)]}, ["/a", "/a bytes=1000-"]),
     "416": (BEGUN, {"/a": [status(416), part]}, ["/a bytes=1000-", "/a"]),
     "of unknown length": (b"", {"/a": [chunked(BEGUN, DATA[1000:], b"")]}, ["/a"]),
-    "an error page of unknown length": (  # no other address is blamed for its bytes
+    "an error page of unknown length": (  # the next URL does not get the blame for these bytes
         b"",
         {"/a": [chunked(PAGE, b""), status(404)], "/b": [part]},
         ["/a", "/a bytes=18-", "/b bytes=18-", "/b"],
     ),
     "stalled": (b"", {"/a": [half(DATA), part]}, ["/a", f"/a bytes={len(DATA) // 2}-"]),
     "not decoded": (b"", {"/a": [compress]}, ["/a"]),
-    # A wrong partial file, as where the server's file changed in between, is not the fault of the address.
+    # A wrong partial file, for example after a change on the server, is not the fault of the URL.
     "a full stale part": (b"?" * len(DATA), {"/a": [part]}, ["/a"]),
 }
 
@@ -128,7 +128,7 @@ def announced(length):
     return lambda handler: handler.reply(200, PAGE, Content_Length=length)
 
 
-REFUSED = {  # the answers, how many are used, and the message
+REFUSED = {  # the answers, the number of answers that are used, and the message
     "without ranges": ([without_ranges(DATA, 1000), without_ranges(DATA, 500)] * 5, 5, ".*1000 bytes.*, 5 times"),
     "always short": ([chunked(BEGUN, b"")], 5, f"ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times"),
     "a page instead": ([announced(18)], 1, f"expected {len(DATA)} bytes, found 18"),
@@ -139,7 +139,7 @@ REFUSED = {  # the answers, how many are used, and the message
 
 @pytest.mark.parametrize(("answers", "count", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(server, fail, answers, count, message):
-    """An attempt that brings less than the one before brings nothing new."""
+    """An attempt that yields fewer bytes than the previous attempt makes no progress."""
     server.script["/a"] = [*answers]
     assert re.search(rf"/a: {message}", fail("/a"))
     assert len(server.requests) == count
@@ -148,7 +148,7 @@ def test_refused(server, fail, answers, count, message):
 def test_every_address_is_named_with_its_reason(server, fail):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        dead = f"http://127.0.0.1:{free.getsockname()[1]}/a"  # nobody listens there
+        dead = f"http://127.0.0.1:{free.getsockname()[1]}/a"  # no server listens at this address
     server.script = {"/a": [status(404)], "/b": [status(503)], "/c": [without_ranges(DATA, 0)]}
     reasons = {
         "/a": "HTTP 404 Not Found",
@@ -168,7 +168,7 @@ def mirror(tmp_path):
     return tmp_path / "mirror"
 
 
-def test_a_mirror_may_have_the_second_address_alone(mirror, succeed, output):
+def test_a_mirror_may_have_only_the_second_url(mirror, succeed, output):
     file = mirror / "www.example.org/wmt/corpus.tgz"
     file.write_bytes(DATA)
     succeed("http://old.example.org/corpus.tgz", URL, options=["--mirror", mirror])
@@ -190,8 +190,8 @@ def test_a_mirror_without_the_bytes(server, mirror, fail, content, problem):
     assert server.requests == []
 
 
-def test_repacked_begins_again(server, output, succeed):
-    """An archive that its host packs again at each request has no size and no sum to compare with."""
+def test_a_repacked_archive_is_downloaded_from_the_beginning(server, output, succeed):
+    """An archive that its host repacks for each request has no known size or checksum."""
     output.with_name("corpus.tgz.unknown.part").write_bytes(b"left, perhaps packed differently")
     server.script["/a"] = [serve(DATA, 1000), chunked(DATA[:1000]), part]
     succeed("/a", sums=())
@@ -199,7 +199,7 @@ def test_repacked_begins_again(server, output, succeed):
 
 
 def test_other_bytes_in_turn(server, succeed):
-    """The second version's first address has the first version's bytes, which are not its own. A file stays."""
+    """The first URL has wrong bytes for the second version. An existing file stays."""
     server.script = {"/a": [serve(OTHER)], "/b": [serve(DATA)], "/c": [serve(OTHER)]}
     version = OTHERS | {"urls": [server.address + path for path in ("/b", "/c")]}
     for _ in range(2):
@@ -208,7 +208,7 @@ def test_other_bytes_in_turn(server, succeed):
 
 
 def test_an_md5(server, succeed):
-    """If the size is not known either, the file is fetched from its beginning."""
+    """If the size is also unknown, the file is downloaded from the beginning."""
     server.script = {"/a": [serve(DATA[::-1])], "/b": [serve(DATA, 1000), part]}
     succeed("/a", "/b", sums=("--md5", hashlib.md5(DATA).hexdigest()))
     assert server.requests == [("/a", None), ("/b", None), ("/b", None)]

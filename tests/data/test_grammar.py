@@ -1,4 +1,4 @@
-"""The demo's language: translations and declensions written by hand, and what holds of every sentence."""
+"""The demo's language: hand-written translations and declensions, and properties of every sentence."""
 
 import re
 
@@ -28,7 +28,7 @@ TREES = [
     "(S (NP (DT The) (JJ strong) (NN mother)) (VP (VBZ makes) (S (NP (PRP$ her) (NN problem))"
     " (ADJP (RBR more) (JJ popular)))) (. .))",
 ]
-DECLENSIONS = {  # all that stands before the noun
+DECLENSIONS = {  # the words before the noun
     "klein\\w* König": "der kleine|den kleinen|dieser kleine|diesen kleinen|ein kleiner|einen kleinen|seinen kleinen|"
     "ihren kleinen",
     "klein\\w* Katze": "die kleine|diese kleine|eine kleine|seine kleine|ihre kleine",
@@ -40,11 +40,11 @@ DECLENSIONS = {  # all that stands before the noun
 
 
 @pytest.fixture(scope="module")
-def items() -> list[Item]:  # every sentence of the demo: for training, dev, test and self-training
+def items() -> list[Item]:  # every sentence of the demo: training, dev, test and self-training
     return take(1, 0, 26000)
 
 
-def test_translations_and_trees_are_those_written_by_hand_and_come_once(items):
+def test_translations_and_trees_equal_handwritten_ones(items):
     sentences = {item[:3] for item in items}
     assert {tuple(line.split(" | ")) for line in EXAMPLES.strip().split("\n")} <= sentences
     assert set(TREES) <= {item.tree for item in items}
@@ -74,7 +74,7 @@ def test_slices_are_cut_from_one_stream_of_short_sentences(seed, skip, count):
 
 
 def test_verbs_agree_and_possessives_have_an_antecedent(items):
-    """A plural subject has a plural verb and "their", no other has."""
+    """A plural subject has a plural verb and "their". Other subjects have neither."""
     for item in items:
         subject, rest = re.fullmatch(r"\(S (\(NP.*?\)\)) (\(VP.*)", item.tree).groups()
         plural = "(NNS " in subject

@@ -1,4 +1,4 @@
-"""Text of any language comes back, its pairs are kept, and its scores mean something."""
+"""Text of any language is restored from subwords, its pairs are kept, and its scores are meaningful."""
 # ruff: noqa: RUF001
 
 import json
@@ -80,8 +80,8 @@ COME_BACK = [
 ]
 
 
-# Of languages whose recorded runs keep Moses, what it breaks: an apostrophe within a word, a letter and its mark as two
-# characters, and signs that a joiner joins.
+# Moses damages these. Recorded runs of the languages use it: apostrophes within words, letters with a combining mark,
+# and characters with a joiner.
 BROKEN = [line for code, line in COME_BACK if code == "de" and re.search("geht's|Hans'|a\u0308", line)]
 BROKEN += [line for code, line in COME_BACK if "\u200d" in line and code == "en"]
 
@@ -102,14 +102,14 @@ RAW = [line for _, line in COME_BACK] + [
     "П’ять «добрих» слів",
     "他说：“你好。”……我——用 iPhone 手机！",
     "「え？」１２３！",
-    "I &apos;m here &amp; &quot; there &quot; , it &apos;s &#91; sic &#93; .",  # tokenised and escaped before
+    "I &apos;m here &amp; &quot; there &quot; , it &apos;s &#91; sic &#93; .",  # already tokenised and escaped
     " „Ein\t Wort“ \u2013  'n' mehr @-@ &amp;amp; ",
 ]
 
 
 @pytest.mark.parametrize("changes", [{}, {"escape": False}, {"normalize_punctuation": False}, {"decapitalize": True}])
 def test_raw_text_comes_back_from_subwords(tmp_path, changes):
-    """Nothing is normalised, cut, escaped or unescaped, but letters are in NFC, and runs of blanks are one space."""
+    """Text is not normalised, cut, escaped or unescaped. Only NFC is applied, and runs of blanks become one space."""
     expected = [" ".join(unicodedata.normalize("NFC", line).split()) for line in RAW]
     tokenizer = Tokenizer("de", replace(NONE, **changes))
     words = list(map(tokenizer.tokenize, RAW))
@@ -145,7 +145,7 @@ def test_which_pairs_are_left_out(source, code, target, expected):
     assert _flaw(*counts, MOSES) == _flaw(*reversed(counts), MOSES) == expected
 
 
-def test_preparation_says_what_is_lost(tmp_path, caplog):
+def test_preprocessing_reports_lost_text(tmp_path, caplog):
     caplog.set_level("INFO", "transformer")
     files = {"train": (["a b", "c", ""], ["字字", "字" * 30, "字"]), "dev": (["a"], ["他说“好”"])}
     how = {"train": (("xx", "ja"), MOSES), "dev": (("xx", "uk"), replace(MOSES, tokenizer="moses"))}
@@ -173,7 +173,7 @@ def test_scores_of_languages_without_spaces(code, tokenizer):
     assert tokenizer_of(code) == tokenizer
     found = scores(HYPOTHESES, REFERENCES, code)
     for name in ("sacrebleu", "sacrebleu_lc", "tokenized", "tokenized_lc", "plain_quotes", "normalized"):
-        assert found[name]["score"] == pytest.approx(61.1167, abs=1e-4)  # as `sacrebleu --tokenize zh` says
+        assert found[name]["score"] == pytest.approx(61.1167, abs=1e-4)  # the score of `sacrebleu --tokenize zh`
         assert f"|tok:{tokenizer}" in found[name]["signature"]
     assert 15 < found["ter"]["score"] < 50
     assert cut(["他说"], code) == ["他 说"]

@@ -1,7 +1,7 @@
-"""BLEU and tokens against what the Moses scripts themselves printed, which are not part of this project.
+"""BLEU and tokens, compared with recorded output of the Moses scripts. The scripts are not part of this project.
 
-multi-bleu.perl is that of mosesdecoder at commit 31473d88. tokenizer.perl is version 1.1, from before November 2018,
-when it began to split a full stop from an abbreviation that ends a line.
+multi-bleu.perl is from mosesdecoder at commit 31473d88. tokenizer.perl is version 1.1 from before November 2018. Later
+versions split the full stop from an abbreviation at the end of a line.
 """
 
 import random
@@ -15,7 +15,7 @@ WORDS = ["der", "Der", "z.B.", ",", ".", '"', "&quot;", "Fluss-Ufer", "a-b-c", "
 
 
 def random_corpus() -> tuple[list[str], list[str]]:
-    """Return a thousand hypotheses, cut short and with wrong words, and their references: what perl was given."""
+    """Return a thousand shortened hypotheses with wrong words, and their references: the input of perl."""
     draw = random.Random(1)
     references = [[draw.choice(WORDS) for _ in range(draw.randint(1, 30))] for _ in range(1000)]
     changed = [[draw.choice(WORDS) if draw.random() < 0.3 else word for word in line] for line in references]

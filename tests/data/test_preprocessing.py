@@ -1,4 +1,4 @@
-"""From plain text to what training reads, step by step."""
+"""Preprocessing from plain text to the files that training reads, step by step."""
 
 import itertools
 import random
@@ -24,7 +24,7 @@ def read(path) -> list[str]:
 
 @pytest.fixture
 def tokenize(tmp_path, experiment):
-    """Return a function that tokenises numbered sentences; an empty one is among those to learn from."""
+    """Return a function that tokenises numbered sentences. One of the training sentences is empty."""
 
     def tokenize(split, counts, **options):
         draw = random.Random(split)
@@ -49,7 +49,7 @@ def data(tmp_path, tokenize):
 
 @pytest.mark.parametrize("languages", [("en", "de"), ("en", "uk"), ("uk", "en")])
 def test_subwords_of_raw_text_do_not_mix_letters_with_punctuation(tmp_path, experiment, languages):
-    """Moses has cut its text before; a language whose default is raw text needs it on either side."""
+    """Moses has already split its text. Languages that default to raw text need a split on either side."""
     data, preprocessing = Data(tmp_path), experiment.preprocessing
     for side in SIDES:
         data.tokens("train", side).write_text("so! go! no! to!\n" * 9, "utf-8")
@@ -60,7 +60,7 @@ def test_subwords_of_raw_text_do_not_mix_letters_with_punctuation(tmp_path, expe
 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_what_is_too_long_to_be_translated_is_named_before_it_is_learned_for(data, tokenize, split):
-    """Encoding measures dev; a test set is measured where it is tokenised, so that no training waits for it."""
+    """`encode` checks the dev set. A test set is checked when it is tokenised, so that no training waits for it."""
 
     def measure(longest):
         if split == "dev":
@@ -104,7 +104,7 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
     for text in ("Hund !", "Hund !", "Mann !"):
         lines = [*read(data.tokens("dev", "target"))[:-1], text]
         data.tokens("dev", "target").write_text("\n".join([*lines, ""]), "utf-8")
-        data.counts("dev").write_text('{"kept": 20}')  # without the text's checksum
+        data.counts("dev").write_text('{"kept": 20}')  # lacks the checksum of the text
         encode_splits(data, ["train", "dev"], processes=1)
         sums.append(read_json(data.manifest, Manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]

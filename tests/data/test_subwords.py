@@ -1,4 +1,4 @@
-"""The shared vocabulary: whatever it has learned on comes back, byte for byte the same each time."""
+"""The shared vocabulary restores its training text, and is reproducible byte for byte."""
 
 import re
 import subprocess
@@ -39,7 +39,7 @@ def vocabulary(text):
 
 @given(sentences)
 def test_words_of_the_alphabet_survive(vocabulary, sentence):
-    """EOS comes last, and there alone."""
+    """EOS is the last token and occurs only there."""
     (ids,) = vocabulary.encode([sentence])
     assert vocabulary.decode([ids]) == vocabulary.decode([ids[:-1]]) == [sentence]
     assert ids.index(EOS) == len(ids) - 1
@@ -56,13 +56,13 @@ def test_a_long_word_is_one_subword_if_subwords_may_be_so_long(text, longest, pi
 
 
 def test_words_are_not_split_at_digits_or_signs(vocabulary):
-    """R2D2 is as frequent as the other nouns, each of which becomes one subword; the quotes are more frequent."""
+    """R2D2 is as frequent as the other nouns, and each noun becomes one subword. The quotes are more frequent."""
     (ids,) = vocabulary.encode(["&quot; R2D2 cat"])
     assert vocabulary.processor.id_to_piece(ids) == ["▁&quot;", "▁R2D2", "▁cat", "</s>"]
 
 
 def test_another_process_learns_the_same_bytes(text, tmp_path):
-    learn([text], SIZE, 150, tmp_path / "here")  # fewer lines than there are
+    learn([text], SIZE, 150, tmp_path / "here")  # fewer lines than the text has
     program = f"from transformer.data.corpus import learn; learn(['{text}'], {SIZE}, 150, '{tmp_path}/there')"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
@@ -84,7 +84,7 @@ def test_an_impossible_size_is_refused_with_the_limit(text, tmp_path, size, prob
     assert len(Subwords(tmp_path / "model")) == int(limit)
 
 
-def test_what_is_no_vocabulary_of_ours_is_refused(tmp_path):
+def test_a_foreign_vocabulary_is_refused(tmp_path):
     with pytest.raises(InputError, match="none: cannot be read: No such file"):
         Subwords(tmp_path / "none")
     (tmp_path / "text").write_bytes(b"the cat sees")

@@ -1,4 +1,4 @@
-"""Words as the Moses scripts make them, by hand, and back to plain text."""
+"""Moses tokens of hand-made examples, and their conversion back to plain text."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,15 +15,15 @@ MOSES = Preprocessing(normalize_punctuation=True, escape=True, max_words=80, max
 @pytest.mark.parametrize(
     ("language", "raw", "expected", "changes"),
     [
-        # English: an apostrophe belongs to what follows it; abbreviations keep their full stop.
+        # English: an apostrophe belongs to the following letters. Abbreviations keep their full stop.
         ("en", "Mr. Smith doesn't like it.", "Mr. Smith doesn &apos;t like it .", {}),
         ("en", "“Well…” \u2013 \u2018no\u2019!", "&quot; Well ... &quot; - &apos; no &apos; !", {}),
         ("en", "“A & B” \u2013 [c]", '" A & B " - [ c ]', {"escape": False}),
         ("en", "“A & B” \u2013 [c]", "“ A &amp; B ” \u2013 &#91; c &#93;", {"normalize_punctuation": False}),
-        # German: ordinals and abbreviations keep their full stop; „ and “ are quotes.
+        # German: ordinals and abbreviations keep their full stop. „ and “ are quotes.
         ("de", "Dr. Müller kam am 3. Mai, z.B. nach Köln-Süd.", "Dr. Müller kam am 3. Mai , z.B. nach Köln-Süd .", {}),
         ("de", "Er sagte: „Nein“.", "Er sagte : &quot; Nein &quot; .", {}),
-        # French: an apostrophe belongs to what precedes it; « and » are quotes.
+        # French: an apostrophe belongs to the preceding letters. « and » are quotes.
         ("fr", "« L'homme » n'est pas là.", "&quot; L&apos; homme &quot; n&apos; est pas là .", {}),
     ],
 )
@@ -42,14 +42,14 @@ def test_words_by_hand(language, raw, expected, changes):
         ("en", "", ""),
     ],
 )
-def test_the_first_letter_is_written_small_and_large_again(language, raw, expected):
+def test_the_first_letter_is_lowered_and_restored(language, raw, expected):
     tokenizer = Tokenizer(language, replace(MOSES, decapitalize=True))
     assert tokenizer.tokenize(raw) == expected
     assert tokenizer.detokenize(expected) == tokenizer.detokenize(tokenizer.tokenize(raw)) == raw
 
 
 def test_words_in_lower_case_stay_so():
-    """With `decapitalize`, too, which would write the first letter large again."""
+    """`decapitalize` would restore an upper-case first letter, but not together with `lowercase`."""
     tokenizer = Tokenizer("de", replace(MOSES, lowercase=True, decapitalize=True))
     assert tokenizer.tokenize("Über „USA & ÖBB“.") == (words := "über &quot; usa &amp; öbb &quot; .")
     assert tokenizer.detokenize(words) == 'über "usa & öbb".'
@@ -57,11 +57,11 @@ def test_words_in_lower_case_stay_so():
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_any_text_is_words_with_single_spaces_between_them(language):
-    """A sentence stays one line, whatever characters in it end lines elsewhere."""
+    """A sentence stays one line, even with characters that end a line in other programs."""
     tokenizer = Tokenizer(language, MOSES)
 
     @given(st.text())
-    @example("`.\u00b4")  # after which sacremoses leaves a blank
+    @example("`.\u00b4")  # sacremoses leaves a blank after these characters
     @example("a\u2028b\x85c\rd\x0be\x1cf\tg\u00a0h\u3000i\n")
     def holds(text):
         words = tokenizer.tokenize(text)
@@ -73,7 +73,7 @@ def test_any_text_is_words_with_single_spaces_between_them(language):
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_speed_changes_no_sign(language):
-    """Rules that are tried only where they can match give what sacremoses gives."""
+    """Rules that run only where they can match give the same result as sacremoses."""
     ours, theirs = Normalizer(language), MosesPunctNormalizer(language)
     marks = st.sampled_from(list("abzABZüé019 .,,''\"`()%:;!?-&<>|[]\r\t\u00a0º„“”\u2018’\u201a\u00b4–—…«»一图나я"))
     words = st.sampled_from(["z.B.", "U.S.", "No. 5", "1,000", "isn't", "nº\u00a05", "5\u00a0%", "..."])

@@ -1,4 +1,4 @@
-"""Fixtures: a run that has learned to copy, up to a point, and its dev set."""
+"""Fixtures: a run that has partly learned to copy, and its dev set."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from support.toy import make_data, make_experiment, make_run, random_lines, writ
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
-    """Make data/, a trained run/, and the raw dev set, dev.en and dev.de."""
+    """Make data/, a trained run/, and the raw dev set in dev.en and dev.de."""
     place = tmp_path_factory.mktemp("probes")
     dev = random_lines(2, PAIRS, longest=6)
     data = make_data(place / "data", random_lines(1, 2000, longest=6), dev)

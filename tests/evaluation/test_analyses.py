@@ -1,4 +1,4 @@
-"""Analyses: predictions against single sentences; averages, beams and groups by length against the subcommands."""
+"""Analyses: single predictions compared with sentences; averages, beams and length groups with the subcommands."""
 
 import json
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ def dev(place) -> list[str]:
 
 
 def test_score_of_known_sentences():
-    """Half of the words of the references are written, all in their places: BLEU is the brevity penalty, exp(1 - 2)."""
+    """Half of the references' words are written in their places. BLEU is the brevity penalty exp(1 - 2)."""
     preprocessing = SimpleNamespace(tokenizer=None)
     translator = SimpleNamespace(experiment=SimpleNamespace(preprocessing=preprocessing))
     run = SimpleNamespace(header={"language": "en"}, translator=translator)
@@ -56,7 +56,7 @@ def test_sentences_are_drawn_at_equal_distances(place):
 
 
 def test_blank_pairs_are_left_out(own):
-    """As many as a group by length has, and one that is blank on one side; lines are counted with them."""
+    """A third of the pairs is blank. Line numbers count them."""
     rest = [line if number % 3 else " " for number, line in enumerate(dev(own))]
     write_text(own / "dev.de", rest)
     write_text(own / "dev.en", ["", *rest[1:]])
@@ -93,7 +93,7 @@ def of_another_training(own):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        # The model has no position for the last token; on the source side, there is room for the translation.
+        # The model has no position for the last token. On the source side, the translation fits.
         (too_long("en"), rf"dev.en, line 31: expected {POSITIONS - 5} subwords at most, found "),
         (too_long("de"), rf"dev.de, line 31: expected {POSITIONS} subwords at most, found "),
         (of_another_training, r"average.safetensors: expected weights of the training \w+, found another"),
@@ -105,7 +105,7 @@ def test_bad_input_is_refused(own, change, message):
         opened(own, 4)
 
 
-# Averaging and smoothing ---------------------------------------------------------------------------------------------
+# Averaging and smoothing
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def averages(place):
 
 
 @torch.no_grad()
-def test_predictions_are_those_of_each_sentence_alone():
+def test_predictions_do_not_depend_on_the_batch():
     model, text = random_model(1), random_text(2, 23)
     predictions = EvaluatedRun.predict(SimpleNamespace(text=text), model)
     expected = []
@@ -135,7 +135,7 @@ def test_predictions_are_those_of_each_sentence_alone():
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_average_translates_as_by_the_commands(averages, own, tmp_path, count):
-    """Of the four that are asked for, three were kept. The last perplexity in training is that of the last one."""
+    """Three of the four requested checkpoints exist. The last perplexity of the training belongs to the last one."""
     assert [entry["steps"][0] for entry in averages] == [STEPS, STEPS - 10, STEPS - 20]
     trained = json.loads((own / "run" / "run.json").read_text())
     assert averages[0]["perplexity"] == pytest.approx(trained["dev_perplexity"])
@@ -160,7 +160,7 @@ def test_missing_or_foreign_checkpoints_are_refused(own):
 
 
 def test_calibration_by_hand():
-    """Two tokens in (0.9, 1], two in (0.2, 0.3], one in (0.5, 0.6]; certainty may come out as a little more than 1."""
+    """Two tokens in (0.9, 1], two in (0.2, 0.3], one in (0.5, 0.6]. A certainty may slightly exceed 1."""
     found = _calibration(np.array([0.95, 0.25, 0.55, 0.91, 0.3]), np.array([1, 1, 1, 0, 0]))
     assert found["error"] == pytest.approx((2 * (0.93 - 0.5) + 2 * (0.5 - 0.275) + 1 - 0.55) / 5)
     assert (found["confidence"], found["accuracy"]) == pytest.approx((2.96 / 5, 3 / 5))
@@ -190,7 +190,7 @@ def test_tuning_has_every_beam_with_every_alpha(place, tmp_path):
         assert entry == search | by_commands(place / "run", (dev(place), dev(place)), tmp_path, **search)
 
 
-# Length --------------------------------------------------------------------------------------------------------------
+# Length
 
 
 def test_groups_need_a_sentence_each(place):
@@ -204,7 +204,7 @@ def found(place):
 
 
 def counter(place):
-    """Return a function that counts subwords and EOS; the toy's text is tokenised as it stands."""
+    """Return a function that counts subwords and EOS. The toy's text is already tokenised."""
     vocabulary = Subwords(place / "run" / "vocabulary.model")
     return lambda text: len(vocabulary.processor.encode(text)) + 1
 
@@ -213,7 +213,7 @@ def longest(place) -> int:
     return max(map(counter(place), (place / "data" / "train.source.tok").read_text().splitlines()))
 
 
-def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_path):
+def test_groups_agree_with_the_text_and_with_the_subcommands(found, place, tmp_path):
     count, lines = counter(place), dev(place)
     ordered = sorted(lines, key=count)
     texts = [ordered[:11], ordered[11:21], ordered[21:31], ordered[31:]]
@@ -238,7 +238,7 @@ def test_groups_are_those_of_the_text_and_of_the_subcommands(found, place, tmp_p
 
 
 def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
-    """A pair that no batch has room for is left out of training, for its target's sake, too."""
+    """A pair that fits into no batch is left out of training, even if only its target is too long."""
     data = make_data(tmp_path / "data", ["ab " * POSITIONS, "ab cd ab", "ab", "ab cd"], ["ab"] * 5)
     lines = (data / "train.source.tok").read_text().splitlines()
     write_text(data / "train.target.tok", [lines[0], lines[0], *lines[2:]])
@@ -250,7 +250,7 @@ def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
 
 
 def test_the_longest_may_be_that_of_the_shorter_sentences(place):
-    """Of millions in training some are so long that three times as many tokens are more than the model's positions."""
+    """Among millions of training sentences, some are so long that three times their tokens exceed the positions."""
     text = (place / "data" / "train.source.tok").read_text().splitlines()
     found = analyse("lengths", opened(place), times=[1, 2], quantile=0.5)
     assert found["longest"] == sorted(map(counter(place), text))[len(text) // 2] < longest(place)
@@ -258,7 +258,7 @@ def test_the_longest_may_be_that_of_the_shorter_sentences(place):
 
 
 def test_joined_sentences_without_positions_are_skipped_and_counted(own, found):
-    """There is room for twice the longest and no more: nothing of three times is left, and little of twice."""
+    """Only twice the longest length fits: no sentences of three times this length are left, and few of twice."""
     decoding = load(own / "run" / "decoding.yaml", Decoding)
     changes = {"beam_size": 1, "length_penalty": 0.0, "extra_length": POSITIONS - 2 * longest(own)}
     save(replace(decoding, **changes), own / "run" / "decoding.yaml")

@@ -1,4 +1,4 @@
-"""Attention weights against the layers that they were taken from, and the file that figures read."""
+"""Attention weights, compared with the layers that compute them, and the file for the figures."""
 
 import json
 
@@ -56,7 +56,7 @@ def test_weights_times_values_are_the_layers_output(changes):
     for of_kind in taken.values():
         torch.testing.assert_close(of_kind.sum(-1), torch.ones(of_kind.shape[:-1]))
     assert taken["decoder"].triu(1).count_nonzero() == 0
-    assert torch.equal(model(text, text), before)  # listening changes nothing
+    assert torch.equal(model(text, text), before)  # the hooks change nothing
     assert not any("attend" in vars(module) for module in model.modules())
 
 
@@ -81,7 +81,7 @@ def command(run, text, *options) -> list:
 
 
 def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
-    """Of five sentences the blank one and the long one are never chosen."""
+    """Of five sentences, the blank one and the long one are never chosen."""
     text = write_text(tmp_path / "test.en", ["ab cd", "", "ij", "ab " * 30, "ef gh"])
     figures = {"figure3": {"text": "ab ij", "from": "ab", "to": ["ij"]}}
     figures |= {name: {"text": "ab cdefij ij opmn"} for name in ("figure4", "figure5")}
@@ -97,15 +97,15 @@ def test_the_file_has_sentences_of_figures_and_of_the_text(run, tmp_path):
             rows = torch.tensor(sentence[kind], dtype=torch.float)
             assert (rows.sum(-1) - 1).abs().max() <= 0.0005 * len(sentence[keys]) + 1e-6
     assert taken["sentences"][0]["figures"] == {"figure3": figures["figure3"]}
-    do(*command(run, text, "--longest", 1))  # none is as short: then the shortest are shown
+    do(*command(run, text, "--longest", 1))  # no sentence is this short, so the shortest ones are shown
     titles = [sentence["title"] for sentence in read_json(run / "a.json", Attention)["sentences"]]
     assert titles == ["Sentence 1 of test.en", "Sentence 3 of test.en"]
     write_text(text, ["", " "])
     assert error(*command(run, text)) == f"{text}: expected a sentence, found blank lines"
 
 
-def test_a_sentence_of_ones_own_is_drawn_beside_its_data(run, tmp_path):
-    """A row of each grid for a query; without a translation the model's own is shown."""
+def test_a_given_sentence_is_drawn_and_its_data_are_written(run, tmp_path):
+    """Each grid has a row for each query. Without a translation, the model's own translation is shown."""
     words = ["attend", "ab cd", "--run", run, "--threads", 1, "--output", tmp_path / "own.json"]
     do(*words)
     own = read_json(tmp_path / "own.json", Attention)

@@ -1,4 +1,4 @@
-"""Scores against numbers worked by hand, the sacrebleu command and perl."""
+"""Scores, compared with numbers computed by hand, the sacrebleu command and perl."""
 
 import json
 import math
@@ -21,14 +21,14 @@ from transformer.evaluation.bleu import (
 
 
 def test_precisions_and_brevity_penalty_worked_by_hand():
-    """6/7, 5/6, 4/5, 3/4: their product is 3/7."""
+    """The precisions are 6/7, 5/6, 4/5 and 3/4. Their product is 3/7."""
     measures = scores(["the cat sat on the mat today"], ["the cat sat on the mat"], "en")
     assert measures["tokenized"]["score"] == pytest.approx(100 * (3 / 7) ** 0.25)
     measures = scores(["the cat sat on the"], ["the cat sat on the mat"], "en")
     assert measures["tokenized"]["score"] == pytest.approx(100 * math.exp(1 - 6 / 5))
     capital = scores(["The cat sat on the"], ["the cat sat on the mat"], "en")
     assert capital["tokenized_lc"]["score"] == measures["tokenized"]["score"] > capital["tokenized"]["score"]
-    assert scores(["a b c"], ["a b c"], "en")["tokenized"]["score"] == 0.0  # no smoothing: there are no 4-grams
+    assert scores(["a b c"], ["a b c"], "en")["tokenized"]["score"] == 0.0  # there are no 4-grams, and no smoothing
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_precisions_and_brevity_penalty_worked_by_hand():
         (["intl_lc"], ["--tokenize", "intl", "--lowercase"]),
     ],
 )
-def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
+def test_sacrebleu_equals_the_output_of_its_command(names, options, tmp_path):
     hyp, ref = (write_text(tmp_path / name, side) for name, side in (("hyp", HYPOTHESES), ("ref", REFERENCES)))
     command = [sys.executable, "-m", "sacrebleu", ref, "-i", hyp, "--width", "12", *options]
     printed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -50,7 +50,7 @@ def test_sacrebleu_is_what_its_command_says(names, options, tmp_path):
 
 
 def test_text_that_is_tokenised_and_escaped_is_not_so_a_second_time():
-    """On its tokens as they are, as `sacrebleu --tokenize none` says, and on plain text, as published scores are."""
+    """Tokens are scored unchanged, like by `sacrebleu --tokenize none`. Plain text is scored like published results."""
     references = [
         "I &apos;m 3 &quot; years &quot; old , aren &apos;t I ?",
         "A &amp; B &#91; sic &#93; sing in the garden .",
@@ -64,7 +64,7 @@ def test_text_that_is_tokenised_and_escaped_is_not_so_a_second_time():
     plain = ["I'm 3 \"years\" old, aren't I?", "A & B [sic] sing in the garden."]
     translated = ["I'm 3 years old, aren't I?", "A & B [sic] sang in the garden."]
     assert found["sacrebleu"] == scores(translated, plain, "en")["sacrebleu"]
-    assert scores(hypotheses, references, "en")["tokenized"]["score"] != expected  # which escapes again
+    assert scores(hypotheses, references, "en")["tokenized"]["score"] != expected  # this would escape twice
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_references_quotes_are_made_plain(language, hypothesis, reference):
 
 
 def test_the_hypothesis_quotes_are_left():
-    """The authors changed only the reference."""
+    """The authors changed only the quotes in the reference."""
     measures = scores(["Er sagte: „Das ist gut“."], ['Er sagte: "Das ist gut".'], "de")
     assert measures["plain_quotes"]["score"] < 99
     assert measures["normalized"]["score"] == pytest.approx(100)
@@ -99,7 +99,7 @@ def warned(hypotheses: list[str], references: list[str]) -> list[str]:
 def test_text_as_people_write_it_has_no_warning():
     assert warned(PLAIN, PLAIN) == []
     assert warned(PLAIN, ["Er sagte: „Das geht\u2019s“, und ging.", PLAIN[1]]) == []  # references may have any quotes
-    assert warned(PLAIN * 10, ["Ein Satz , wie er vorkommt .", *(PLAIN * 10)[1:]]) == []  # as may one line in twenty
+    assert warned(PLAIN * 10, ["Ein Satz , wie er vorkommt .", *(PLAIN * 10)[1:]]) == []  # one line in twenty may
     lower = [line.lower() for line in PLAIN]
     assert warned(lower, lower) == []
     assert [line[:11] for line in warned(lower, PLAIN) + warned(PLAIN, lower)] == ["--hyp alone", "--ref alone"]

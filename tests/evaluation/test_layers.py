@@ -1,4 +1,4 @@
-"""Table 1's layers against PyTorch's own, counts against its counter, paths against formulas worked by hand."""
+"""Table 1's layers compared with PyTorch's, counts with its counter, paths with formulas derived by hand."""
 
 import math
 import re
@@ -23,7 +23,7 @@ def x() -> torch.Tensor:
 
 @pytest.mark.parametrize("r", [1, 2, 5, 25])
 def test_restricted_attention_is_full_attention_under_a_band(r):
-    """From r // 2 before a position to (r - 1) // 2 after it; wider than the sequence, all of it."""
+    """The band reaches from r // 2 before a position to (r - 1) // 2 after it, or covers the whole sequence."""
     after = torch.arange(13) - torch.arange(13)[:, None]
     band = (after >= -(r // 2)) & (after <= (r - 1) // 2)
     inputs = x()
@@ -40,7 +40,7 @@ def test_projected_attention_is_pytorchs():
 
 
 def test_recurrent_layer_is_its_steps_in_a_chain():
-    """The path through it rests on this."""
+    """The path length of a recurrent layer assumes this."""
     layer, inputs, states = _Recurrent(6, 6), x(), [torch.zeros(1, 6)]
     for step in inputs:
         states.append(layer(step[None], states[-1]))
@@ -56,7 +56,7 @@ def test_multiply_adds_are_half_the_flops_that_pytorch_counts(name):
 
 
 def test_separable_convolution_with_the_widest_kernel_costs_as_much_as_attention_and_a_feed_forward_layer():
-    """§4 says so for k = n, but for constants: attention multiplies twice."""
+    """§4 states this for k = n, up to constants: attention multiplies twice."""
     sizes = SIZES | {"k": 2 * SIZES["n"]}
     products = multiply_adds(COSTS["Self-Attention"], sizes) + sizes["n"] * sizes["d"] ** 2
     assert multiply_adds(COSTS["Convolutional, separable"], sizes) == products
@@ -75,9 +75,9 @@ def test_growth_is_that_of_the_papers_complexity():
 @pytest.mark.parametrize(("k", "r"), [(2, 4), (3, 5)])
 @pytest.mark.parametrize("n", [2, 9, 10, 28])
 def test_paths_are_as_long_as_by_hand(n, k, r):
-    """The farthest pair is n - 1 apart. A convolution goes k - 1 back; L dilated ones see k^L positions.
+    """The farthest pair is n - 1 apart. A convolution reaches k - 1 back; L dilated ones cover k^L positions.
 
-    Restricted attention goes (r - 1) // 2 forth, the shorter way.
+    Restricted attention reaches (r - 1) // 2 forward, its shorter direction.
     """
     dilated = next(L for L in range(1, 9) if k**L >= n)
     expected = {
@@ -96,7 +96,7 @@ def test_paths_are_as_long_as_by_hand(n, k, r):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_only_a_recurrent_layers_operators_wait_longer_the_longer_the_sequence(name):
-    """Each position adds as many operators."""
+    """Each position adds the same number of operators."""
     chains = [_connected(name, n, 3, 5, d=3)["sequential"] for n in (4, 5, 8)]
     each = chains[1] - chains[0]
     assert chains[2] - chains[1] == 3 * each

@@ -1,4 +1,4 @@
-"""Masked heads and their distances, against models whose attention is changed by hand, sentence by sentence."""
+"""Masked heads and their distances, compared with attention changed by hand, sentence by sentence."""
 
 import math
 from contextlib import ExitStack, contextmanager
@@ -33,7 +33,7 @@ TEXT = random_text(1, 13)
 
 @pytest.fixture
 def model(monkeypatch):
-    """Return a model of two layers and two heads without a bias of zero; no batch holds all sentences."""
+    """Return a model of two layers and two heads without zero biases. No batch holds all sentences."""
     monkeypatch.setattr("transformer.evaluation.masking._BATCH", 16)
     model = random_model(1)
     for parameter in model.parameters():
@@ -44,7 +44,7 @@ def model(monkeypatch):
 
 @contextmanager
 def without_values(model, heads):
-    """Set V of these heads to zero in each attention that the model computes."""
+    """Set V of these heads to zero in each attention of the model."""
 
     def of_module(attend, number):
         return lambda Q, K, V, *rest: attend(Q, K, V * (torch.arange(V.shape[1]) != number)[:, None, None], *rest)
@@ -58,14 +58,14 @@ def without_values(model, heads):
 
 
 def pairs(text=TEXT):
-    """Return the sentences one by one: source, what the decoder reads, and labels."""
+    """Return the sentences one by one: source, decoder input, and labels."""
     for source, labels in zip(text.source, text.target, strict=True):
         labels = labels.astype(np.int64)
         yield pack([source], CPU), pack([np.array([PAD, *labels[:-1]])], CPU), torch.from_numpy(labels)
 
 
 def loss_by_hand(model, heads=()) -> float:
-    """Return the mean cross-entropy by PyTorch, of one sentence after the other."""
+    """Return the mean cross-entropy of PyTorch, computed sentence by sentence."""
     with without_values(model, heads):
         losses = [
             F.cross_entropy(model(source, target) @ model.output_weight().T, labels, reduction="none")
@@ -109,7 +109,7 @@ def test_curve_takes_the_head_that_costs_least_on_some_sentences_and_measures_on
     assert sorted(removed) == heads
 
 
-def test_distances_are_those_of_the_weights_of_single_sentences(model):
+def test_distances_equal_those_of_single_sentences(model):
     everything = TeacherForced(model, TEXT, range(13))
     assert len(everything.batches) > 2
     measured = distances(everything)
@@ -128,7 +128,7 @@ def test_distances_are_those_of_the_weights_of_single_sentences(model):
 
 
 def test_the_analysis_of_a_run_of_one_layer_and_two_heads(place, own, tmp_path):
-    """The first head that goes costs what it costs alone; without the memory a copy is lost; BLEU as with zeros."""
+    """The first masked head costs the same as in isolation. Without the memory, copies are lost. BLEU as with zeros."""
     run = opened(place)
     found = analyse("heads", run, choose=7)
     assert math.exp(found["loss"]) == pytest.approx(run.predict().perplexity, rel=1e-5)
@@ -142,7 +142,7 @@ def test_the_analysis_of_a_run_of_one_layer_and_two_heads(place, own, tmp_path):
         assert steps[0]["loss"] - found["loss"] == pytest.approx(first, abs=3e-6)
         assert min(*of_kind["distance"][0], of_kind["equal"]) > 0
     assert found["kinds"]["cross"]["curve"][-1]["loss"] > found["loss"] + 1
-    # A quarter of two heads is none, rounded; a half is one, three quarters are two.
+    # A quarter of two heads is rounded to none, a half to one, three quarters to two.
     scores = {(entry["kind"], entry["masked"]): entry for entry in found["bleu"]}
     assert list(scores) == [(None, 0), *((kind, count) for kind in KINDS for count in (1, 2))]
     assert scores["cross", 2]["bleu"] < scores[None, 0]["bleu"]

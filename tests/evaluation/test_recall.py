@@ -1,4 +1,4 @@
-"""Recall by distance: the sequences have the answer where they should, encoders learn it, and readers see it."""
+"""Recall by distance: the sequences have the answer at its distance, and encoders learn the task."""
 
 import json
 
@@ -23,8 +23,8 @@ def of_paper(monkeypatch):
 
 
 @pytest.mark.parametrize("distance", [4, 32])
-def test_the_answer_stands_at_its_distance_once(distance):
-    """Each sequence is read by hand: the key of the question occurs once before, then its value, then the distance."""
+def test_the_answer_occurs_once_at_its_distance(distance):
+    """Each sequence is read by hand: the question's key occurs once before, then its value, then the distance."""
     ids, values = draw(np.random.default_rng(1), 200, distance)
     for row, value in zip(ids.tolist(), values.tolist(), strict=True):
         keys = [place for place, token in enumerate(row) if KEYS <= token < VALUES]
@@ -38,8 +38,8 @@ def test_the_answer_stands_at_its_distance_once(distance):
 
 
 @pytest.mark.slow
-def test_a_convolution_learns_what_it_sees(of_paper):
-    """At distance 4, but not at 12, beyond its six tokens; the same each time."""
+def test_a_convolution_learns_only_within_its_reach(of_paper):
+    """It learns distance 4 but not 12, because it reaches only six tokens. The result is reproducible."""
     conv = replace(of_paper, models={"conv": of_paper.models["conv"]}, distances=[4, 12], seeds=[1])
     (model,) = measure_recall(replace(conv, steps=800))["models"]
     assert model["accuracy"]["4"] > 0.5

@@ -1,4 +1,4 @@
-"""Recorded translations and parses get the recorded scores, byte for byte; bad score files are named."""
+"""Recorded translations and parses get the recorded scores, byte for byte. Bad score files are reported."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def place(tmp_path, monkeypatch):
 
 
 def recorded(task: str, experiment: str, seed: int, file: str) -> tuple[Run, Path, dict]:
-    """Copy a recorded run with stand-in weights. Returns it, the weights, and the recorded score."""
+    """Copy a recorded run with stand-in weights. Return the run, the weights, and the recorded score."""
     run = HERE.run(task, experiment, seed)
     shutil.copytree(RECORD.run(task, experiment, seed).folder, run.folder)
     content = json.loads((run.folder / file).read_text("utf-8"))
@@ -40,7 +40,7 @@ def recorded(task: str, experiment: str, seed: int, file: str) -> tuple[Run, Pat
 
 
 def rewritten(content: dict) -> str:
-    """Return the text of a score file: indented, and the draws in one line."""
+    """Return the text of a score file: indented, with the draws in one line."""
     draws = content.pop("draws")
     return f'{json.dumps(content, indent=2, ensure_ascii=False)[:-2]},\n  "draws": {json.dumps(draws)}\n}}\n'
 
@@ -65,7 +65,7 @@ def test_translations(place, task, experiment, split, suffix, corpus):
 
 @pytest.mark.parametrize("task", ["supervised", "semi-supervised"])
 def test_parses(place, task):
-    """The recorded trees come without words, which are the treebank's."""
+    """The recorded trees have no words, because the words belong to the treebank."""
     gold = CORPORA.corpus("gum-test", "trees")
     extract_trees(mirrored("gum.tar.gz"), gold, split="test")
     run, _, expected = recorded(task, "parser", 1, "test.json")

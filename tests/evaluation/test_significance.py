@@ -1,4 +1,4 @@
-"""Resampling against a bootstrap written again, differences and verdicts by hand, and scores whose truth is known."""
+"""Resampling compared with a second bootstrap; differences and verdicts by hand; scores with known truth."""
 
 import math
 import random
@@ -42,7 +42,7 @@ def bleu(hypotheses: list[str], references: list[str]) -> float:
 
 
 def resampled(base: list[str], system: list[str], draws: int) -> float:
-    """Return (k + 1) / (n + 1): of n draws, k differ from the draws' mean by no less than the real difference does."""
+    """Return (k + 1) / (n + 1). k of n draws differ from their mean by no less than the real difference."""
 
     def difference(numbers) -> float:
         sides = [[lines[n] for n in numbers] for lines in (base, system, REFERENCES)]
@@ -55,7 +55,7 @@ def resampled(base: list[str], system: list[str], draws: int) -> float:
 
 
 @pytest.mark.parametrize("more", [2, 8], ids="{} more errors".format)
-def test_a_bootstrap_written_again_agrees(more):
+def test_a_second_bootstrap_agrees(more):
     base, system = with_errors(range(0, 10)), with_errors(range(10, 20 + more))
     assert compared(base, system) == pytest.approx(resampled(base, system, 300), abs=0.08)
 
@@ -78,13 +78,13 @@ def test_students_t_is_that_of_its_density(freedom):
 def test_f1_on_resampled_test_sets():
     assert set(f1_draws([(3, 3, 3)] * 20)) == {100}
     assert set(f1_draws([(0, 0, 0)] * 20)) == {0}
-    found = f1_draws([(2, 4, 4)] * 10 + [(4, 4, 4)] * 10)  # F1 75, by 20 draws of 50 or 100
+    found = f1_draws([(2, 4, 4)] * 10 + [(4, 4, 4)] * 10)  # F1 75, and 20 sentences per draw with F1 50 or 100
     assert mean(found) == pytest.approx(75, abs=0.5)
     assert stdev(found) == pytest.approx(25 / 20**0.5, rel=0.1)
 
 
 def test_holm_by_hand():
-    """0.01 · 4, 0.02 · 3, 0.03 · 2, 0.04 · 1: the last is less than the one before it."""
+    """0.01 · 4, 0.02 · 3, 0.03 · 2, 0.04 · 1: the last product is smaller than the one before it."""
     nan = float("nan")
     found = holm([0.03, nan, 0.01, 0.04, 0.02])
     assert found == pytest.approx([0.06, nan, 0.04, 0.06, 0.06], nan_ok=True)
@@ -93,8 +93,8 @@ def test_holm_by_hand():
     assert np.isnan(holm([nan, nan])).all()
 
 
-def test_holm_rejects_what_the_procedure_rejects():
-    """Holm's own words: step down through the ordered p while each is under the level over the tests that are left."""
+def test_holm_rejects_the_same_tests_as_the_procedure():
+    """Holm's procedure: step down through the ordered p while each is below the level over the remaining tests."""
     source = random.Random(4)
     for _ in range(200):
         p = [source.random() ** 4 for _ in range(source.randint(1, 12))]
@@ -105,18 +105,18 @@ def test_holm_rejects_what_the_procedure_rejects():
 
 
 def flat(*scores: float) -> System:
-    """Return a system of which all sentences are alike, so that only seeds differ."""
+    """Return a system with identical sentences. Only its seeds differ."""
     return np.array(scores, dtype=float), np.repeat(np.array(scores, dtype=float)[:, None], RESAMPLES, axis=1)
 
 
-# Two-sided critical values of Student's t, from any printed table: freedom, level, t.
+# Two-sided critical values of Student's t from a printed table: degrees of freedom, level, t.
 CRITICAL = [(1, 0.05, 12.706), (2, 0.1, 2.920), (2, 0.05, 4.303), (4, 0.05, 2.776), (4, 0.01, 4.604), (6, 0.05, 2.447)]
-BASE = {1: [], 2: [0.0, 1.0], 4: [0.0, 1.0, 2.0, 5.0], 6: [0.0, 1.0, 2.0, 3.0, 5.0, 6.0]}  # seeds that make it
+BASE = {1: [], 2: [0.0, 1.0], 4: [0.0, 1.0, 2.0, 5.0], 6: [0.0, 1.0, 2.0, 3.0, 5.0, 6.0]}  # seeds by freedom
 
 
 @pytest.mark.parametrize(("freedom", "level", "t"), CRITICAL)
 def test_without_a_choice_of_sentences_it_is_the_t_test_with_a_pooled_deviation(freedom, level, t):
-    """One system has two seeds, the other one: each of the three brings squares, and seeds less one."""
+    """One system has two seeds, the other has one. Each of the three systems adds squares, and its seeds less one."""
     base = BASE[freedom]
     squares = 2 * 1.5**2 + sum((score - sum(base) / len(base)) ** 2 for score in base)
     value = t * (squares / freedom * (1 / 2 + 1)) ** 0.5
@@ -128,7 +128,7 @@ def test_without_a_choice_of_sentences_it_is_the_t_test_with_a_pooled_deviation(
 
 
 def test_both_kinds_of_chance_add_up():
-    """A difference of 14: sentences stray by 8, a normal deviate of 1.75; seeds by 3.16, t of 4.4 with 3 degrees."""
+    """A difference of 14: sentences deviate by 8, a normal deviate of 1.75; seeds by 3.16, t of 4.4 with 3 degrees."""
     strays, base = np.random.default_rng(1).normal(0, 8, RESAMPLES), flat(28, 34, 31)
     wide = np.array([42.0, 48.0]), np.add.outer([42.0, 48.0], strays)
     _, _, both = compare_systems(wide, base, [wide, base])
@@ -194,7 +194,7 @@ def difference(value: float, width: float, p: float, against: float = 30) -> Dif
         ("", 2, 0.5, 0.01, ""),
     ],
 )
-def test_what_a_difference_says_of_a_claim(expected, value, width, p, words):
+def test_verdicts_on_a_claim(expected, value, width, p, words):
     assert verdict(expected, difference(value, width, p)) == words
 
 
@@ -213,13 +213,13 @@ def test_small_effects_and_low_scores(value, width, p, against, options, words):
 
 
 SENTENCES = 1000
-# Deviations of BLEU in Multi30k's record: by sentences that a system does better than another, the same by seed, and
-# what seeds differ by beyond that.
+# Deviations of BLEU in Multi30k's record: between systems by sentences, the same between seeds, and
+# the remaining deviation between seeds.
 OF_SYSTEM, OF_LUCK, OF_TRAINING = 0.12, 0.30, 0.2
 
 
 def trained(chance: np.random.Generator, choices: np.ndarray, seeds: int, truth: float) -> System:
-    """Return scores that are means of sentences' scores, and the same on resampled test sets."""
+    """Return scores that are means of sentences' scores, and the scores on resampled test sets."""
     own = chance.normal(truth, OF_SYSTEM * SENTENCES**0.5, SENTENCES)
     luck = chance.normal(0, OF_LUCK * SENTENCES**0.5, (seeds, SENTENCES))
     scores = own + luck + chance.normal(0, OF_TRAINING, (seeds, 1))
@@ -227,7 +227,7 @@ def trained(chance: np.random.Generator, choices: np.ndarray, seeds: int, truth:
 
 
 def tables(truth: float, count: int) -> dict[str, list[Difference]]:
-    """Compare rows of two seeds and of one with base, and rows of one with another, as many as the record has."""
+    """Compare rows of two seeds and of one with base, and pairs of rows with one seed, in the record's numbers."""
     chance, found = np.random.default_rng(2), {"two": [], "one": [], "one against one": []}
     choices = chance.multinomial(SENTENCES, [1 / SENTENCES] * SENTENCES, RESAMPLES) / SENTENCES
     for _ in range(count):
@@ -238,7 +238,7 @@ def tables(truth: float, count: int) -> dict[str, list[Difference]]:
             ("one", one, base),
             ("one against one", one, trained(chance, choices, 1, 30)),
         ):
-            for row in rows:  # a row of one seed tells nothing of the deviation
+            for row in rows:  # a row with one seed gives no deviation
                 value = row[0].mean() - other[0].mean()
                 tested = compare_systems(row, other, [base, *two])
                 found[name].append(Difference(30 + value, 30, value, *tested, math.nan, len(row[0]), len(other[0]), ""))
@@ -249,8 +249,8 @@ def share(differences: list[Difference], expected: str) -> float:
     return float(np.mean([verdict(expected, difference) == "replicated" for difference in differences]))
 
 
-def test_of_equal_rows_one_in_twenty_is_marked_and_more_seeds_see_more_of_them_to_be_alike():
-    """With 4,000 comparisons, as the record states. Here are 200, four to a base, so that rates stray."""
+def test_one_in_twenty_equal_rows_is_marked_and_more_seeds_recognise_more_equal_rows():
+    """The record reports 4,000 comparisons. Here are 200, four per base, so the rates vary."""
     equal = tables(truth=0, count=50)
     for differences in equal.values():
         assert np.mean([difference.p < LEVEL for difference in differences]) < 0.075

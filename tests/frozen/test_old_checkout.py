@@ -1,6 +1,6 @@
-"""The same numbers as before the package was rewritten: prepared data, trainings and translations of two checkouts.
+"""The numbers are the same as before a rewrite: data, trainings and translations of two checkouts.
 
-The other checkout is the last commit of the package's former layout, which trained all runs of the record.
+The other checkout is the last commit with the package's former layout. It trained all runs of the record.
 """
 
 import gzip
@@ -24,7 +24,7 @@ from transformer.storage.files import sha256
 pytestmark = pytest.mark.slow
 OLD = "1dec4f5bb8a3834df427356c7f8bf7372e3d8a56"
 RUN, DATA = "runs/en-de/base/1", "data/en-de"
-FORMS = {  # of the model: every option that Table 5 changes
+FORMS = {  # of the model: every option of Table 5
     "paper": {},
     "pre-norm": {"norm": "pre", "positions": "learned"},
     "no-residual": {"residual": False, "positions": "none"},
@@ -68,7 +68,7 @@ def prepare(data: Data) -> None:
 
 
 def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
-    """Prepare, train eleven steps with dropout, average and translate; return the checksums of what came out."""
+    """Prepare, train eleven steps with dropout, average and translate. Return the checksums of the outputs."""
     data, run = place / DATA, place / RUN
     data.mkdir(parents=True)
     run.mkdir(parents=True)
@@ -76,11 +76,11 @@ def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:
         for seed, language in enumerate(("en", "de")):
             write_text(data / f"{split}.{language}", random_lines(seed, count))
     prepare(Data(data)) if checkout == ROOT else prepare_by_commands(checkout, data)
-    experiment = given(make_experiment(steps=11, model=form))  # without the keys that the older commit does not know
+    experiment = given(make_experiment(steps=11, model=form))  # omits keys that the older commit does not have
     (run / "experiment.yaml").write_text(yaml.safe_dump(experiment), "utf-8")
     save(DECODING, run / "decoding.yaml")
     call(checkout, "train", str(run), "--data", str(data), "--threads", "1")
-    if checkout != ROOT:  # there, averaging was a command of its own
+    if checkout != ROOT:  # the old checkout has a separate command for averaging
         call(checkout, "average", "--run", str(run))
     output = ["--input", str(data / "dev.en"), "--output", str(run / "test.hyp"), "--threads", "1"]
     call(checkout, "translate", "--run", str(run), *output)
@@ -98,7 +98,7 @@ def test_both_train_the_same_weights(old, tmp_path, form):
 
 
 @pytest.mark.parametrize("task", ["en-de", "en-fr"])
-def test_both_translate_alike_with_the_shipped_weights(old, tmp_path, task):
+def test_both_translate_equally_with_the_shipped_weights(old, tmp_path, task):
     (run,) = (ROOT / f"results/record/multi30k/runs/{task}/base").glob("*/average.safetensors")
     lines = gzip.decompress(mirrored("multi30k-test_2016_flickr.en.gz").read_bytes()).splitlines(keepends=True)
     text = tmp_path / "text"

@@ -1,4 +1,4 @@
-"""The record on Multi30k makes its tables, figures and page again, byte for byte; its weights keep their scores."""
+"""The record on Multi30k rebuilds its tables, figures and page byte for byte, and its weights keep their scores."""
 
 import csv
 import gzip
@@ -25,11 +25,11 @@ from transformer.storage.files import sha256
 
 RECORD = Path("results/record/multi30k")
 SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetensors"))
-# An x86-64 processor without what came after its first instructions, for each library that chooses by processor.
+# An x86-64 processor without its newer instructions, for each library that selects code by processor.
 OLDER = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
 OLDER |= {"NPY_DISABLE_CPU_FEATURES": "SSE41 POPCNT SSE42 AVX F16C FMA3 AVX2 AVX512F AVX512CD AVX512_SKX"}
 OLDER |= {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F,-AVX,-FMA4"}
-LOSS = 0.05  # BLEU by which another processor may change a score; the 32-bit weights differ by more
+LOSS = 0.05  # maximum change of BLEU on another processor; 32-bit weights differ by more
 
 
 def made_files(folder: Path) -> dict[str, str]:
@@ -45,7 +45,7 @@ def emptied(project: Path) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """Copy the project with its record, and the test sets that its page shows."""
+    """Copy the project with its record, and the test sets for its page."""
     mirrored("multi30k-test_2016_flickr.en.gz")
     project = copy_project(tmp_path_factory.mktemp("clone"))
     shutil.copytree(ROOT / RECORD, project / RECORD)
@@ -57,7 +57,7 @@ def project(tmp_path_factory) -> Path:
     return project
 
 
-def test_the_record_makes_its_tables_again(project, monkeypatch):
+def test_the_record_rebuilds_its_tables(project, monkeypatch):
     emptied(project)
     monkeypatch.chdir(project)
     building.build_all(RECORD / "config.yaml")
@@ -65,7 +65,7 @@ def test_the_record_makes_its_tables_again(project, monkeypatch):
 
 
 def perturbed(content: object, chance: random.Random) -> object:
-    """Return a JSON value whose numbers differ in the 15th digit."""
+    """Return a JSON value with numbers that differ in the 15th digit."""
     if isinstance(content, dict):
         settings = ("decoding", "alpha", "epsilon_ls", "times")
         return {key: value if key in settings else perturbed(value, chance) for key, value in content.items()}
@@ -76,7 +76,7 @@ def perturbed(content: object, chance: random.Random) -> object:
 
 @pytest.mark.slow
 def test_another_processor_makes_the_same(project):
-    """One with fewer instructions; and numbers that differ in the 15th digit, as those of other processors do."""
+    """Both a processor with fewer instructions and numbers that differ in the 15th digit give the same outputs."""
     chance = random.Random(1)
     folder = project / RECORD
     kept = {path: path.read_bytes() for name in ("*.json", "runs/**/*.json*") for path in folder.glob(name)}
@@ -95,8 +95,8 @@ def test_another_processor_makes_the_same(project):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("absolute", [False, True])
-def test_the_workflow_plans_the_records_tables_alone(project, absolute: bool):
-    """From the record, in its place: no training, search or analysis, which would lose what is recorded."""
+def test_the_workflow_plans_only_the_records_tables(project, absolute: bool):
+    """The workflow plans no training, search or analysis in the record's folder. They would overwrite the record."""
     emptied(project)
     config = [f"mirror={os.environ['TRANSFORMER_MIRROR']}", *[f"results={project / RECORD.parent}"] * absolute]
     result = snakemake(project, "--dry-run", "--configfile", str(RECORD / "config.yaml"), "--config", *config)
@@ -110,7 +110,7 @@ def test_a_model_of_each_task_is_shipped():
 
 
 def test_readmes_count_the_verdicts_of_table_3():
-    """The record's README names the rows; the project's README has the numbers only."""
+    """The record's README names the rows. The project's README has only the numbers."""
     text = (ROOT / RECORD / "tables/table3.csv").read_text(encoding="utf-8")
     rows = [row for row in csv.DictReader(io.StringIO(text)) if float(row["paper_difference"])]
     verdicts = {row["experiment"]: [row[f"{prefix}verdict"] for prefix in ("", "test_")] for row in rows}
@@ -126,7 +126,7 @@ def test_readmes_count_the_verdicts_of_table_3():
 
 
 def test_the_records_readme_states_bases_scores():
-    """Beside those of a published model: means and deviations over seeds."""
+    """The README states means and deviations over seeds, together with the scores of a published model."""
     text = (ROOT / RECORD / "README.md").read_text(encoding="utf-8")
     stated = re.findall(r"([\d.]+) ± ([\d.]+)", re.search(r"^\| base, .*", text, re.MULTILINE)[0])
     found = []
@@ -141,7 +141,7 @@ def test_the_records_readme_states_bases_scores():
 
 
 def test_every_run_is_in_the_tables():
-    """The record's configuration names the seeds of all runs that are there, and tables name those that are not."""
+    """The record's configuration lists the seeds of all existing runs. The tables list the missing runs."""
     pipeline = Pipeline(read([str(ROOT / RECORD / "config.yaml")], []))
     there = {"/".join(path.parts[-4:-1]) for path in (ROOT / RECORD).glob("runs/*/*/*/run.json")}
     notes = "".join(path.read_text("utf-8") for path in (ROOT / RECORD).glob("tables/table*.md"))
@@ -154,7 +154,7 @@ def test_every_run_is_in_the_tables():
 @pytest.mark.slow
 @pytest.mark.parametrize("run", SHIPPED, ids=lambda run: run.parts[-3])
 def test_shipped_weights_have_the_stated_scores(project, run, tmp_path):
-    """The model card states the scores of the weights in 8 bits, on three test sets."""
+    """The model card states the scores of the int8 weights on three test sets."""
     run = run.relative_to(ROOT)
     name, target = "/".join(run.parts[-3:]), run.parts[-3][3:5]
     hyp, scored, scores = tmp_path / "hyp", tmp_path / "scores.json", []
@@ -168,6 +168,6 @@ def test_shipped_weights_have_the_stated_scores(project, run, tmp_path):
         found = json.loads(scored.read_text())["scores"]
         scores += [found[metric]["score"] for metric in ("tokenized_lc", "sacrebleu")]
     card = (ROOT / RECORD / "MODEL.md").read_text(encoding="utf-8")
-    first = re.search(rf"^\| \[{name}\].* 8 bits \| ([\d.]+) \| ([\d.]+) \|", card, re.MULTILINE)
-    others = re.search(rf"^\| {name}, 8 bits" + r" \| ([\d.]+)" * 4, card, re.MULTILINE)
+    first = re.search(rf"^\| \[{name}\].* int8 \| ([\d.]+) \| ([\d.]+) \|", card, re.MULTILINE)
+    others = re.search(rf"^\| {name}, int8" + r" \| ([\d.]+)" * 4, card, re.MULTILINE)
     assert [float(number) for number in (*first.groups(), *others.groups())] == pytest.approx(scores, abs=LOSS)

@@ -1,6 +1,6 @@
-"""The GPU's path at the paper's full size, on a device that has shapes and types but no numbers (trace.py).
+"""The code for GPUs at the paper's full size, on a device with shapes and types but without numbers (trace.py).
 
-It cannot show the attention kernels' numbers, copies and events, NCCL, time, or the memory that is really used.
+It cannot test the attention kernels' numbers, copies and events, NCCL, time, or the actual memory use.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def library(tmp_path_factory) -> Path:
 
 
 def trace(library: Path, part: str, model: str) -> dict:
-    """Return what trace.py prints."""
+    """Return the output of trace.py."""
     environment = os.environ | {"PRETEND": str(library), "PYTHONPATH": str(HERE.parents[1])}
     command = [sys.executable, HERE / "trace.py", part, model]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -55,12 +55,12 @@ def trace(library: Path, part: str, model: str) -> dict:
             pytest.param(*each, marks=pytest.mark.slow)
             for each in [("big", 193, 2200), ("parser", 129, 1603), ("conv", 159, 2238)]
         ),
-        # Without cuDNN, which this build lacks: there an LSTM is one operator, here each of its steps has some.
+        # This build lacks cuDNN. With cuDNN an LSTM is one operator, here each of its steps has several.
         pytest.param("lstm", 74, 9458, marks=pytest.mark.slow),
     ],
 )
 def test_a_step_that_is_not_compiled(library, model, parameters, most):
-    """It waits for nothing, or trace.py would fail. The bound is what was counted: fewer operators are better."""
+    """The step never waits for the GPU; otherwise trace.py would fail. The bound is the counted number of operators."""
     result = trace(library, "step", model)
     assert result["views"]
     assert result["parameters"] == parameters
@@ -69,7 +69,7 @@ def test_a_step_that_is_not_compiled(library, model, parameters, most):
 
 @pytest.mark.slow
 def test_one_graph_serves_all_batches(library):
-    """Of sentences of any length, and of any number of them; what was compiled for one is compiled for none again."""
+    """The graph serves sentences of any length and number. No batch is compiled twice."""
     result = trace(library, "compiled", "base")
     assert result["longest"][0] < 128 < result["longest"][-1]
     assert len(set(result["pairs"])) == 3

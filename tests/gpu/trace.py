@@ -1,13 +1,13 @@
-"""Run one part of the GPU's path on a CUDA device without a GPU, and print what was seen as JSON.
+"""Run one part of the GPU's code on a CUDA device without a GPU, and print the observations as JSON.
 
     export PRETEND=pretend.so PYTHONPATH=.  # pretend.cpp, compiled as test_without_a_gpu.py does
     python tests/gpu/trace.py step base
 
-Fake tensors on the device have shapes and types, but no numbers: what would wait for the GPU because it needs a number
-raises an exception.
+Fake tensors on the device have shapes and types, but no numbers. Code that would wait for a number from the GPU raises
+an exception.
 """
 
-# ruff: noqa: E402 (the library comes before torch, and torch's answers before this project)
+# ruff: noqa: E402 (the library must load before torch, and torch's answers before this project)
 import ctypes
 import os
 
@@ -34,7 +34,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 CUDA = torch.device("cuda", 0)
 FAKE = FakeTensorMode(shape_env=ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False))
-ANSWERS = {  # an H100's, as far as anybody asks
+ANSWERS = {  # an H100's properties; only these are read
     **{"is_available": True, "is_initialized": False, "is_bf16_supported": True, "device_count": 1},
     **{"current_device": 0, "get_device_capability": (9, 0), "get_rng_state": torch.zeros(16, dtype=torch.uint8)},
     **{"set_rng_state": None, "manual_seed_all": None, "set_device": None, "synchronize": None, "_lazy_init": None},
@@ -54,7 +54,7 @@ from transformer.training.step import Learner
 
 
 def to_device(array: np.ndarray, device: torch.device) -> torch.Tensor:
-    """Return a fake tensor in the place of packed.to_device's, whose pinned memory has no fake."""
+    """Return a fake tensor instead of packed.to_device's, because pinned memory has no fake."""
     with FAKE:
         return torch.empty(array.shape, dtype=torch.from_numpy(array[:0]).dtype, device=device)
 
@@ -63,7 +63,7 @@ packed.to_device = to_device
 
 
 class Watch(TorchDispatchMode):
-    """A count of the operators that give a GPU work."""
+    """A counter of the operators that give work to a GPU."""
 
     def __init__(self):
         super().__init__()
@@ -71,35 +71,35 @@ class Watch(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = str(function)
-        self.operators[name] += not (function.is_view or name.startswith("prim."))  # these two are no work for a GPU
+        self.operators[name] += not (function.is_view or name.startswith("prim."))  # neither is work for a GPU
         return function(*args, **(kwargs or {}))
 
 
-PAIRS = 20_000  # random sentences: some twenty batches
+PAIRS = 20_000  # random sentences for about twenty batches
 
 
 def learner_of(name: str, **changes) -> Learner:
-    """Return the learner of a row's model at the paper's size, but for `changes`, on random sentences."""
+    """Return the learner of a row's model at the paper's size, except for `changes`, on random sentences."""
     work = of_paper(name, PAIRS)
     experiment = replace(work.experiment, model=replace(work.experiment.model, **changes))
     measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
     compiles = patch.object(
         Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece(learner.batches_of(0)))
     )
-    moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made where they belong
+    moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made on the right device
     with FAKE, CUDA, measures_memory, compiles, moves:
         return Learner(experiment, work.text, None, World(0, 1, CUDA), 0)
 
 
 def update(learner: Learner, batch: np.ndarray) -> bool:
-    """Make one step; return whether the gradients are still views of one buffer."""
+    """Make one step. Return true if the gradients are still views of one buffer."""
     with FAKE:
         learner.update("step 1", batch, 1, False)
     return all(parameter.grad._base is learner.gradients for parameter in learner.parameters)
 
 
 def step(name: str) -> dict:
-    """Train the model by one step that is not compiled, at full size."""
+    """Train the model for one uncompiled step at full size."""
     learner = learner_of(name)
     learner.capacity = None
     with Watch() as seen:
@@ -108,7 +108,7 @@ def step(name: str) -> dict:
 
 
 def compiled(name: str) -> dict:
-    """Compile the step of two layers up to the graphs that Inductor is given, for batches as different as there are."""
+    """Compile the step of two layers up to Inductor's input graphs, for the most different batches."""
     learner, graphs = learner_of(name, N=2), {"forward": [], "backward": []}
 
     def keep(kind: str) -> Callable:
@@ -143,6 +143,6 @@ def compiled(name: str) -> dict:
 
 if __name__ == "__main__":
     _, part, model = sys.argv
-    # The numbers of a step go to the processor by pinned memory and an event, which have no fake.
+    # A step's numbers go to the processor through pinned memory and an event. These have no fake.
     with patch.object(training_step, "copied", lambda numbers: (numbers, None)):
         print(json.dumps(globals()[part](model)))

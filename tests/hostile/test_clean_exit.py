@@ -1,4 +1,4 @@
-"""How programs end: signals, closed and full outputs."""
+"""The end of programs: signals, closed and full outputs."""
 
 import os
 import re
@@ -14,10 +14,10 @@ from msgspec import to_builtins
 from support.project import ROOT
 from support.toy import PREPROCESSING, PROCESSOR, heed_signals, write_text
 
-# Signals.
+# Signals
 
 SCRIPT = ROOT / "workflow/scripts/tokenize_text.py"
-# As Snakemake begins a script, also with the name of the original file.
+# Snakemake starts a script with these lines, including the name of the original file.
 PREAMBLE = """from types import SimpleNamespace as Names
 params = Names(data="{folder}", languages=["en", "de"], preprocessing={preprocessing}, longest=9)
 files = Names(source=["{text}"], target=["{text}"], vocabulary=[])
@@ -28,7 +28,7 @@ __file__ = "{script}"
 
 @pytest.fixture
 def starting(tmp_path):
-    """Yield a job whose two workers are being started; it will write to the folder `to`."""
+    """Yield a job while its two workers start. It will write to the folder `to`."""
     text = write_text(tmp_path / "text", ["one two three four ."] * 400_000)
     names = {"folder": tmp_path / "to", "text": text, "log": tmp_path / "log", "script": SCRIPT}
     preamble = PREAMBLE.format(preprocessing=to_builtins(PREPROCESSING), **names)
@@ -41,7 +41,7 @@ def starting(tmp_path):
 
 
 def catches_ctrl_c(process: psutil.Process) -> bool:
-    """Return whether Python has begun in a process, which an unblocked Ctrl-C would end with a traceback."""
+    """Return true if Python is running in a process. An unblocked Ctrl-C would then end it with a traceback."""
     caught = re.search(r"SigCgt:\s(\w+)", Path(f"/proc/{process.pid}/status").read_text())[1]
     return bool(int(caught, 16) & 1 << signal.SIGINT - 1)
 
@@ -56,7 +56,7 @@ def tokenizing(starting, tmp_path):
 @pytest.mark.parametrize("moment", ["starting", "tokenizing"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_stage_in_one_line(request, tmp_path, moment, number, code):
-    """As from a terminal, to all its processes: its workers say nothing, and no half file is left."""
+    """A terminal signals all processes. The workers print nothing, and no partial file is left."""
     job = request.getfixturevalue(moment)
     os.killpg(job.pid, number)
     _, shown = job.communicate(timeout=30)
@@ -68,14 +68,14 @@ def test_a_signal_ends_a_stage_in_one_line(request, tmp_path, moment, number, co
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
 def test_workers_end_with_a_job_that_is_killed(tokenizing, number, code):
     workers = tokenizing.children(recursive=True)
-    assert len(workers) > 2  # the third watches over resources
+    assert len(workers) > 2  # the third process tracks resources
     tokenizing.send_signal(number)
     assert tokenizing.wait(30) == code
     assert psutil.wait_procs(workers, timeout=30)[1] == []
 
 
 def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
-    """SentencePiece answers none for as long as it learns: minutes, or hours."""
+    """SentencePiece does not respond to signals while it learns, for minutes or hours."""
     program = (
         "import os, signal, sys\n"
         "from transformer.process import clean_exit\n"
@@ -112,8 +112,8 @@ def test_a_second_signal_waits_for_files_to_be_removed(tmp_path):
     ],
 )
 @pytest.mark.parametrize("full", [False, True])
-def test_a_job_says_the_same_in_its_log_and_in_the_terminal(tmp_path, body, code, messages, full):
-    """A full disk under the log changes neither what the terminal shows nor how the job ends."""
+def test_a_job_writes_the_same_to_its_log_and_to_the_terminal(tmp_path, body, code, messages, full):
+    """A full disk under the log changes neither the terminal's output nor the exit code."""
     log = tmp_path / "log"
     if full:
         log.symlink_to("/dev/full")
@@ -126,7 +126,7 @@ def test_a_job_says_the_same_in_its_log_and_in_the_terminal(tmp_path, body, code
         assert len(lines) >= len(messages)
 
 
-# Standard streams.
+# Standard streams
 
 PROGRAM = "import sys; from transformer.process import clean_exit\nwith clean_exit('program'): print('é')"
 

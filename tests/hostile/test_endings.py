@@ -1,4 +1,4 @@
-"""Unusual input and launches end soon, with the right value or one clear line, and lose nothing of others."""
+"""Unusual input and unusual launches end soon, with the right value or one clear line, and without lost files."""
 
 import json
 import os
@@ -24,7 +24,7 @@ TREE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))"
 
 @pytest.fixture(autouse=True)
 def soon():
-    """End a test that takes longer than a minute; each takes a second or two."""
+    """End a test that takes longer than a minute. Normally each test takes a second or two."""
     before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("no end in a minute"))
     signal.alarm(60)
     yield
@@ -38,7 +38,7 @@ def soon():
     [('"', ".", "", 10**6), ("", ".", '"a', 10**6), ('"', ",", "", 10**6), ("", '."', "", 50_000)],
 )
 def test_the_longest_lines_are_normalised(language: str, start: str, mark: str, end: str, most: int):
-    """And short ones of the same kind as by sacremoses."""
+    """Short lines of the same kind are normalised like by sacremoses."""
     normalizer, longest = Normalizer(language), start + mark * most + end
     assert len(normalizer.normalize(longest)) == len(longest)
     for short in (start + mark * times + end for times in range(1, 9)):
@@ -58,7 +58,7 @@ def test_ter_is_left_out_where_it_would_take_minutes(tmp_path: Path, capsys, lin
 
 @contextmanager
 def pipe(text: bytes):
-    """Yield the path of a pipe that gives this text once."""
+    """Yield the path of a pipe that provides this text once."""
     reading, writing = os.pipe()
     os.write(writing, text)
     os.close(writing)
@@ -130,9 +130,9 @@ def test_more_threads_than_any_machine_serves_are_refused():
         use_threads(10**6)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not say")
-def test_threads_are_as_many_as_the_processors_that_a_process_may_use():
-    """And no more, as in a job of a cluster that was given some of a node's."""
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot set the affinity")
+def test_the_number_of_threads_is_that_of_the_available_processors():
+    """A cluster job may have only some of a node's processors."""
     before, threads = os.sched_getaffinity(0), torch.get_num_threads()
     os.sched_setaffinity(0, {min(before)})
     try:

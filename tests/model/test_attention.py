@@ -1,4 +1,4 @@
-"""Softmax, attention and dropout as written out for speed, against PyTorch's own."""
+"""Softmax, attention and dropout in their fast forms, compared with PyTorch's."""
 
 import math
 from functools import partial
@@ -13,12 +13,12 @@ from transformer.model import attention as module
 from transformer.model.attention import attention
 from transformer.model.kernels import Softmax, dropout
 
-# Softmax.
+# Softmax
 
 
 @given(st.lists(st.lists(st.floats(-200, 200), min_size=3, max_size=3), min_size=1, max_size=4), st.integers(0, 2))
 def test_softmax_is_pytorchs(scores, masked):
-    """Also where numbers differ by hundreds, and where some are masked."""
+    """This also holds for numbers that differ by hundreds, and for masked numbers."""
     scores = torch.tensor(scores, dtype=torch.float64)
     scores[:, :masked] = -math.inf
     leaves = [scores.clone().requires_grad_() for _ in range(2)]
@@ -41,7 +41,7 @@ def test_16_bit_heads_are_summed_in_32_bits():
 
 
 def test_additive_scores_keep_no_sums_of_queries_and_keys(monkeypatch):
-    """In a batch of §5.1 they are gigabytes in each layer: for the gradient a few are computed again at a time."""
+    """In a batch of §5.1 these sums take gigabytes per layer. The gradient recomputes a few of them at a time."""
     monkeypatch.setattr(module, "_SUMS", 2 * (2 * 3 * 7 * 4))  # two queries at a time
     torch.manual_seed(1)
     leaves = [torch.randn(*size, requires_grad=True) for size in ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 1), (3, 4))]
@@ -61,7 +61,7 @@ def test_additive_scores_keep_no_sums_of_queries_and_keys(monkeypatch):
 
 @pytest.mark.parametrize("P", [0.0, 1e-9, 0.1, 0.25, 0.5, 1 - 1e-9, 1.0])
 def test_numbers_are_dropped_independently(P):
-    """Four share 64 random bits: how many of a group are dropped is binomial. Those that are left make up for them."""
+    """Four numbers share 64 random bits. The number of dropped ones in a group is binomial; the rest is rescaled."""
     torch.manual_seed(1)
     out = dropout(torch.ones(250_000, 4), P)
     shares = torch.bincount((out == 0).sum(dim=1), minlength=5) / len(out)

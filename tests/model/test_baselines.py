@@ -1,4 +1,4 @@
-"""The LSTM against NumPy, the convolutions against nn.functional.conv1d, a sentence at a time; steps of beam search."""
+"""The LSTM compared with NumPy, the convolutions with conv1d, sentence by sentence, and the steps of beam search."""
 
 import math
 from contextlib import nullcontext
@@ -29,7 +29,7 @@ TARGETS = [[PAD, *sentence[:-1]] for sentence in random_sentences(2, 7, longest=
 
 
 def varied(config: Model) -> torch.nn.Module:
-    """Return a model in evaluation mode whose outputs differ much; no bias is zero."""
+    """Return a model in evaluation mode with very different outputs and without zero biases."""
     torch.manual_seed(4)
     model = build(config).eval()
     with torch.no_grad():
@@ -75,7 +75,7 @@ def lstm_reference(model, source, target):
 
 
 def weight(linear):
-    """Return g v / ‖v‖, a row's norm at a time."""
+    """Return g v / ‖v‖, row by row."""
     g, v = (linear.parametrizations.weight[0], linear.parametrizations.weight)[1].original0, None
     v = linear.parametrizations.weight.original1
     return (g * v / v.norm(dim=1, keepdim=True)).double()
@@ -86,7 +86,7 @@ def mapped(linear, x):
 
 
 def convolved(linear, x, left, right):
-    """Convolve [n, d] by nn.functional.conv1d, padded by zeros; then the gated linear unit a * sigmoid(b)."""
+    """Convolve [n, d] with nn.functional.conv1d and zero padding, then apply the gated linear unit a * sigmoid(b)."""
     d = x.shape[1]
     kernel = weight(linear).view(2 * d, -1, d).transpose(1, 2)
     a, b = F.conv1d(F.pad(x.T[None], (left, right)), kernel, linear.bias.double())[0].T.chunk(2, dim=1)
@@ -94,7 +94,7 @@ def convolved(linear, x, left, right):
 
 
 def conv_reference(model, source, target):
-    """Return the logits of one pair of sentences by the equations of §3 of the paper, in float64."""
+    """Return the logits of one pair of sentences from the equations in §3 of the paper, in float64."""
     E, k, half = model.embedding.double(), model.config.k, math.sqrt(0.5)
 
     def embedded(ids, table):
@@ -123,8 +123,8 @@ REFERENCES = {"lstm": lstm_reference, "conv": conv_reference}
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("multiple", [1, 16])
-def test_logits_are_those_of_the_equations(name, multiple):
-    """Of a batch of sentences of many lengths; a `multiple` puts padding behind them."""
+def test_logits_equal_those_of_the_equations(name, multiple):
+    """The batch has sentences of many lengths. A `multiple` adds padding."""
     model = varied(MODELS[name])
     sides = []
     for sentences in (SOURCES, TARGETS):
@@ -137,8 +137,8 @@ def test_logits_are_those_of_the_equations(name, multiple):
 
 
 @pytest.mark.parametrize("name", ["lstm", "conv"])
-def test_gradients_are_those_of_one_sentence_at_a_time(name):
-    """Of a batch's loss, against the sum over sentences; each gradient against a difference quotient, too."""
+def test_gradients_equal_those_of_single_sentences(name):
+    """The batch's gradients equal the sum over sentences. Each gradient is also compared with a difference quotient."""
     model = varied(MODELS[name])
 
     def loss(pairs):
@@ -148,13 +148,13 @@ def test_gradients_are_those_of_one_sentence_at_a_time(name):
 
     pairs, parameters = list(zip(SOURCES, TARGETS, strict=True)), list(model.parameters())
     together = torch.autograd.grad(loss(pairs), parameters)
-    alone = [torch.autograd.grad(loss([pair]), parameters) for pair in pairs]
-    for found, *expected in zip(together, *alone, strict=True):
+    single = [torch.autograd.grad(loss([pair]), parameters) for pair in pairs]
+    for found, *expected in zip(together, *single, strict=True):
         torch.testing.assert_close(found, torch.stack(expected).sum(dim=0), rtol=1e-4, atol=1e-4)
 
 
-def test_lstm_gradients_are_those_of_the_reference():
-    """By difference quotients of the NumPy model, in float64."""
+def test_lstm_gradients_equal_those_of_the_reference():
+    """The references are difference quotients of the NumPy model in float64."""
     model = varied(MODELS["lstm"])
     source, target = SOURCES[1], TARGETS[1]
     packed = [pack([np.array(ids)], CPU) for ids in (source, target)]
@@ -171,8 +171,8 @@ def test_lstm_gradients_are_those_of_the_reference():
         assert found == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-4)
 
 
-def test_conv_gradients_are_those_of_the_reference():
-    """By autograd through the reference, with the encoder's gradients divided by twice the number of attentions."""
+def test_conv_gradients_equal_those_of_the_reference():
+    """The reference is autograd, with the encoder's gradients divided by twice the number of attentions."""
     model = varied(MODELS["conv"])
     source, target = SOURCES[1], TARGETS[1]
     packed = [pack([np.array(ids)], CPU) for ids in (source, target)]
@@ -187,8 +187,8 @@ def test_conv_gradients_are_those_of_the_reference():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_give_what_the_whole_decoder_gives(name):
-    """Also after hypotheses have moved, and sentences ended."""
+def test_steps_equal_the_whole_decoder(name):
+    """This also holds after hypotheses have moved and sentences have ended."""
     model = varied(MODELS[name])
     with torch.no_grad():
         decoder = model.incremental()(pack([np.array(ids) for ids in SOURCES[:3]], CPU), ROWS)
@@ -213,7 +213,7 @@ def test_steps_give_what_the_whole_decoder_gives(name):
 
 
 class Whole:
-    """A decoder for beam search that runs the whole decoder for each hypothesis, whatever ran before."""
+    """A decoder for beam search that recomputes the whole decoder for each hypothesis."""
 
     def __init__(self, model, sources, vocabulary):
         self.model, self.vocabulary = model, vocabulary
@@ -238,7 +238,7 @@ class Whole:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_beam_search_with_states_finds_what_it_finds_without(name, monkeypatch):
+def test_beam_search_finds_the_same_with_and_without_states(name, monkeypatch):
     model = varied(MODELS[name])
     found = search(model, ROWS, SOURCES, DECODING)
     opened = []
@@ -263,9 +263,9 @@ def test_beam_search_with_states_finds_what_it_finds_without(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["lstm", "conv"])
-def test_flops_are_those_that_pytorch_counts(name, monkeypatch):
-    """Forward and backward of sentences of one length on the meta device, within 2 %."""
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # the meta device has none
+def test_flops_equal_pytorchs_count(name, monkeypatch):
+    """The counts are forward and backward on the meta device, for sentences of one length, within 2 %."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # the meta device does not support autocast
     config = replace(MODELS[name], N=3, d_model=256, embedding_rows=4000, output_rows=4000)
     model, B, L, M = sketch(config), 4, 8, 6
     with torch.device("meta"):
@@ -284,8 +284,8 @@ def test_flops_are_those_that_pytorch_counts(name, monkeypatch):
         ({"d_model": 128, "N": 3, "d_ff": 512, "h": 8, "d_k": 16, "d_v": 16}, 4, 6),
     ],
 )
-def test_parameters_are_those_of_base_within_5_percent(base, lstm, conv):
-    """With the layers of config.yaml, at the paper's width and at a quarter of it."""
+def test_parameters_equal_those_of_base_within_5_percent(base, lstm, conv):
+    """The layers are from config.yaml, at the paper's width and at a quarter of it."""
     rows = {"P_drop": 0.1, "embedding_rows": 10000, "output_rows": 10000}
     options = {"P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
     whole = sketch(Model(**base, **rows, **options)).parameter_count()

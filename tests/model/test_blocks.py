@@ -1,6 +1,6 @@
-"""A GPU's way of training, tested on a processor: attention in blocks, the compiled step, the step ahead.
+"""GPU training, tested on a processor: attention in blocks, the compiled step, the queued next step.
 
-No processor leaves blocks out, so their tables are compared with PyTorch's own, made from the mask.
+A processor computes all blocks, so the tables of blocks are compared with PyTorch's tables for the mask.
 """
 
 import re
@@ -27,27 +27,27 @@ from transformer.training.loss import batch_losses, compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
 FORMS = {"paper": {}, "narrow keys": {"d_k": 4}}  # Table 3, row B
-FORMS |= {name: form for name, form in TABLE_5.items() if "attention" not in form}  # which blocks have
+FORMS |= {name: form for name, form in TABLE_5.items() if "attention" not in form}  # blocks support only dot products
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
 
 @pytest.fixture(autouse=True)
 def without_gpu(monkeypatch):
-    """Let FlexAttention, uncompiled, learn on a processor: it takes all products, and masks them."""
+    """Let uncompiled FlexAttention train on a processor. It computes all products and masks them."""
     monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
     monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
 
 
 def gradients(compute, model: Transformer, indices: np.ndarray, in_blocks: bool) -> list[Tensor]:
-    """Return both losses, and the gradient of the smoothed one."""
+    """Return both losses, and the gradient of the smoothed loss."""
     losses = compute(model, TEXT.batch(indices, CPU, ROOM if in_blocks else None), 0.1, torch.float32)
     parts = torch.autograd.grad(losses[0] / TEXT.lengths[1, indices].sum(), list(model.parameters()))
     return [*(loss.detach() for loss in losses), torch.cat([each.flatten() for each in parts])]
 
 
 def make_model(**changes) -> Transformer:
-    """Return a model without a zero vector: after LayerNorm, rounding is all that is left of one."""
+    """Return a model without zero vectors. After LayerNorm, a zero vector would contain only rounding errors."""
     torch.manual_seed(1)
     model = Transformer(model_config(**LIKE_HEADS | changes))
     with torch.no_grad():
@@ -57,7 +57,7 @@ def make_model(**changes) -> Transformer:
 
 
 def assert_tables_of(mask: flex_attention.BlockMask, blocks: Blocks) -> None:
-    """Compare the blocks that each block sees, in both directions, with those that PyTorch finds in the mask."""
+    """Compare the visible blocks of each block, in both directions, with PyTorch's blocks for the mask."""
     theirs = flex_attention.create_block_mask(mask.mask_mod, 1, 1, *mask.seq_lengths, device="cpu", BLOCK_SIZE=BLOCK)
     dense = [
         flex_attention.BlockMask.from_kv_blocks(*table, compute_q_blocks=False).to_dense()
@@ -68,7 +68,7 @@ def assert_tables_of(mask: flex_attention.BlockMask, blocks: Blocks) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), min_size=1, max_size=12))
-def test_tables_of_any_batch_are_those_of_its_mask(pairs):
+def test_tables_of_any_batch_agree_with_its_mask(pairs):
     lengths = np.array(pairs).T
     lengths = np.concatenate([lengths, padding_lengths(lengths, (1, 1))], axis=1)
     first, second = (torch.from_numpy(np.repeat(np.arange(len(side)), side)) for side in lengths)
@@ -79,7 +79,7 @@ def test_tables_of_any_batch_are_those_of_its_mask(pairs):
 
 
 def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
-    """The encoder's, the decoder's and that to the memory."""
+    """The attentions are the encoder's, the decoder's and the attention to the memory."""
     masks, attend = [], flex_attention.flex_attention
 
     def heard(*heads, block_mask, **options):
@@ -95,7 +95,7 @@ def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_loss_and_gradients_are_the_padded_ones(form):
+def test_loss_and_gradients_equal_those_of_padded_attention(form):
     model = make_model(**form)
     padded, flat = (gradients(batch_losses, model, INDICES, in_blocks) for in_blocks in (False, True))
     torch.testing.assert_close(flat, padded, rtol=1e-5, atol=1e-5)
@@ -107,7 +107,7 @@ def test_loss_and_gradients_are_the_padded_ones(form):
 )
 @pytest.mark.parametrize("norm", ["post", "batch"])
 def test_pad_up_to_a_multiple_changes_nothing(indices, norm):
-    """Padded attention's batches, whose grids have padding of their own or none."""
+    """The batches are for padded attention, with or without padding in their grids."""
     model = make_model(norm=norm).double()
     outputs = []
     for multiple in (1, 64):
@@ -122,10 +122,10 @@ def test_pad_up_to_a_multiple_changes_nothing(indices, norm):
 OTHER = {"norm": "pre", "tied": False, "positions": "none", "scaled": False}
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # of PyTorch, by itself
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # a warning inside PyTorch
 @pytest.mark.parametrize("form", [{}, pytest.param(OTHER, marks=pytest.mark.slow)], ids=str)
 def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
-    """Model, loss and the chunks of logits are one graph, and do not change what comes out."""
+    """The model, the loss and the chunks of logits are one graph, and its output is unchanged."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     torch._dynamo.reset()
     counters.clear()
@@ -160,8 +160,8 @@ def no_gradient(*batch):
     ],
     ids=["none", "wrong"],
 )
-def test_without_a_compiler_that_works_the_training_goes_on(monkeypatch, tmp_path, caplog, compiler, reason):
-    """As on a node without a C compiler. The same steps follow, and the run says why they took longer."""
+def test_a_training_continues_without_a_working_compiler(monkeypatch, tmp_path, caplog, compiler, reason):
+    """A node without a C compiler takes the same steps, and the run reports why they took longer."""
     monkeypatch.setattr(torch, "compile", compiler)
     runs = [start(tmp_path / name) for name in ("compiled", "not")]
     torch._dynamo.reset()
@@ -184,7 +184,7 @@ def test_a_right_compiler_is_kept(monkeypatch, tmp_path):
 
 
 def test_a_step_ahead_changes_nothing(tmp_path):
-    """Neither the weights, nor what is logged, nor what is saved."""
+    """The weights, the logs and the saved states do not change."""
     results = []
     for ahead in (0, 1):
         run = start(tmp_path / str(ahead))
@@ -200,7 +200,7 @@ def test_a_step_ahead_changes_nothing(tmp_path):
 
 
 def test_a_stop_is_heard_a_step_late(tmp_path):
-    """Also in a step after which nothing is due; the run goes on where it left off."""
+    """This also holds in a step that is followed by no other work. The run resumes after this step."""
     seldom = {"log_every": 50, "evaluate_every": 50, "save_every": 50}
     run = start(tmp_path, seldom)
     run.ahead = 1

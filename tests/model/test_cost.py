@@ -1,4 +1,4 @@
-"""Costs against the paper's printed numbers, PyTorch's own counters, and sums worked by hand."""
+"""Costs compared with the paper's printed numbers, PyTorch's counters, and sums computed by hand."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ SMALL = sizes(3, 20, 28, 2, 7, 11, 41, 37)
 
 
 def parameters(**changes) -> int:
-    """Count those of base with changes."""
+    """Count the parameters of base with changes."""
     return sketch(replace(BASE, **changes)).parameter_count()
 
 
@@ -41,18 +41,18 @@ def parameters(**changes) -> int:
         ({"d_model": 1024, "d_k": 128, "d_v": 128}, 168, 167_976_960),
         ({"d_ff": 1024}, 53, 52_531_200),
         ({"d_ff": 4096}, 90, 90_316_800),
-        ({"positions": "learned"}, 65, 65_126_400),  # row E has learned positions besides these
+        ({"positions": "learned"}, 65, 65_126_400),  # row E has learned positions in addition
     ],
 )
 def test_parameters_of_table_3(changes, millions, authors):
-    """The printed millions, with and without the authors' table of 32 target languages, and their count exactly."""
+    """The printed millions, with or without the authors' table of 32 target languages, and the exact count."""
     assert round(parameters(**changes) / 1e6) == millions
     assert parameters(**changes, target_spaces=32) == authors
     assert round(authors / 1e6) == millions
 
 
 def test_parameters_of_big_are_more_than_printed():
-    """The paper's 213 million fits none of the conventions that give its other ten counts."""
+    """The paper's 213 million does not fit any of the conventions for its other ten counts."""
     assert parameters(d_model=1024, d_ff=4096, h=16, target_spaces=32) == 218_333_184
 
 
@@ -70,12 +70,12 @@ def test_parameters_of_table_5_by_hand(changes, expected):
 
 
 def packed(sentences: int, length: int) -> Packed:
-    """Sentences of one length, so that nothing is padded."""
+    """Return sentences of one length without padding."""
     ids = torch.randint(2, SMALL.output_rows, (sentences * length,))
     return Packed(ids, torch.arange(length).repeat(sentences), (sentences, length))
 
 
-def test_flops_are_those_that_pytorch_counts():
+def test_flops_equal_pytorchs_count():
     sentences, L_s, L_t = 5, 13, 17
     source, target = packed(sentences, L_s), packed(sentences, L_t)
     model = Transformer(SMALL)
@@ -90,5 +90,5 @@ def test_flops_are_those_that_pytorch_counts():
     ("hardware", "tera"),
     [("Tesla K80", 2.8), ("NVIDIA H100 80GB HBM3", 67), ("NVIDIA A100-SXM4-80GB", 19.5), ("NVIDIA GH200 480GB", None)],
 )
-def test_a_gpu_is_known_by_a_word_of_its_name(hardware, tera):
+def test_a_gpu_is_recognised_by_a_word_in_its_name(hardware, tera):
     assert single_precision(hardware) == pytest.approx(1e12 * (tera or float("nan")), nan_ok=True)

@@ -22,7 +22,7 @@ def packed(sentences):
 
 
 def check(log_p, model, sentences, prefixes):
-    """Check that `log_p` [B, K, VOCABULARY] is the full decoder's after each sentence's K prefixes, without PAD."""
+    """Check that `log_p` [B, K, VOCABULARY] equals the full decoder's for each sentence's K prefixes, without PAD."""
     assert log_p.shape == (len(sentences), len(prefixes[0]), VOCABULARY)
     for row, (sentence, hypotheses) in enumerate(zip(sentences, prefixes, strict=True)):
         for column, prefix in enumerate(hypotheses):
@@ -46,7 +46,7 @@ def select(prefixes, sentences, parents):
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
 @torch.inference_mode()
 def test_steps_equal_the_full_decoder(changes):
-    """Hypotheses change places, are doubled and dropped; the beam changes its width; the longest sentence leaves."""
+    """Hypotheses move, are copied and dropped. The beam changes its width, and the longest sentence leaves."""
     model, sentences, random = random_model(2, **changes), random_sentences(3, 4, longest=9), np.random.default_rng(1)
     decoder = model.incremental()(packed(sentences), VOCABULARY)
     prefixes, tokens = [[[]]] * 4, torch.full((4, 1), PAD)
@@ -60,8 +60,8 @@ def test_steps_equal_the_full_decoder(changes):
 
 
 @torch.inference_mode()
-def test_places_that_nobody_sees_are_taken_again():
-    """All hypotheses but one die every few steps: the cache holds what the living ones see, and no more."""
+def test_unused_slots_of_the_cache_are_reused():
+    """All hypotheses but one end every few steps. The cache then holds only the slots of the others."""
     model, sentences, random = random_model(3), random_sentences(4, 2), np.random.default_rng(5)
     steps, K = 3 * CACHE_BLOCK, 3
     decoder, prefixes = model.incremental()(packed(sentences), VOCABULARY), [[[]] * K] * 2

@@ -1,4 +1,4 @@
-"""What test_reference.py, which has the whole model, does not show: gradients, positions, the start, dropout."""
+"""Parts of the model that test_reference.py does not cover: gradients, positions, initial values, dropout."""
 
 import math
 
@@ -14,11 +14,11 @@ from transformer.model.attention import attention
 from transformer.model.packed import pack
 from transformer.model.transformer import Embedding, FeedForward, Residual, Transformer, sinusoids
 
-LENGTHS = (4, 7, 1, 5)  # of the sentences of a batch: shorter and longer ones together
+LENGTHS = (4, 7, 1, 5)  # of the sentences in a batch, short and long ones
 
 
 def sentences(seed: int, lengths: tuple[int, ...] = LENGTHS, rows: int = 37) -> list[np.ndarray]:
-    """Return random token ids, none of them PAD."""
+    """Return random token ids without PAD."""
     random = np.random.default_rng(seed)
     return [random.integers(1, rows, length) for length in lengths]
 
@@ -28,7 +28,7 @@ def packed(sentences: list[np.ndarray]):
 
 
 def test_dropout_within_the_feed_forward_network_is_off_unless_given(experiment):
-    """tensor2tensor's relu_dropout. Numbers after the ReLU are all 1, and handed on as they are."""
+    """This is tensor2tensor's relu_dropout. The numbers after the ReLU are all 1 and pass unchanged."""
     for changes, values in (({"P_drop_relu": 0.5}, {0.0, 2.0}), ({}, {1.0})):
         layer = FeedForward(replace(experiment.model, d_model=64, d_ff=64, **changes))
         for linear, weight, bias in ((layer.inner, torch.zeros(64, 64), 1), (layer.outer, torch.eye(64), 0)):
@@ -42,21 +42,21 @@ def test_dropout_within_the_feed_forward_network_is_off_unless_given(experiment)
     ("layout", "d_model", "expected"),
     [
         ("interleaved", 4, [0.909297, -0.416147, 0.0199987, 0.9998]),
-        ("interleaved", 3, [0.909297, -0.416147, 0.0043089]),  # angles 2 and 2 / 10000^(2/3); the last cosine is lost
+        ("interleaved", 3, [0.909297, -0.416147, 0.0043089]),  # angles 2 and 2 / 10000^(2/3), without the last cosine
         ("concatenated", 4, [0.909297, 0.0002, -0.416147, 1]),
         ("concatenated", 5, [0.909297, 0.0002, -0.416147, 1, 0]),
         ("concatenated", 6, [0.909297, 0.0199987, 0.0002, -0.416147, 0.9998, 1]),
     ],
 )
 def test_sinusoids_by_hand(layout, d_model, expected):
-    """Position 2. Concatenated: sines, then cosines, of 2 to 2 / 10000; an odd width ends in zero."""
+    """Position 2. Concatenated: sines, then cosines, of 2 to 2 / 10000. An odd width ends in zero."""
     torch.testing.assert_close(sinusoids(3, d_model, layout)[2], torch.tensor(expected), atol=1e-6, rtol=0)
 
 
 def test_words_are_numbered_in_each_sentence(experiment):
-    """A word of three subwords and one of one, then EOS; a parser's output: PAD, a bracket, two tags, a bracket."""
+    """A word of three subwords, a word of one, EOS. A parser's output: PAD, a bracket, two tags, a bracket."""
     embedding = Embedding(replace(experiment.model, positions="words"))
-    embedding.new_word[[PAD, EOS, 10, 11, 20, 21]] = 1  # 12 goes on with a word; 30 and 31 are brackets
+    embedding.new_word[[PAD, EOS, 10, 11, 20, 21]] = 1  # 12 continues a word; 30 and 31 are brackets
     source, target = [10, 12, 12, 11, EOS], [PAD, 30, 20, 21, 31]
     positions = torch.tensor([*range(5), *range(5)])
     words = embedding.count_words(torch.tensor(source + target), positions)
@@ -74,7 +74,7 @@ def test_a_words_number_is_added_with_the_frequencies_in_the_opposite_order(expe
 
 
 def test_matrices_start_uniform_within_glorots_bound(experiment):
-    """Inputs and outputs are those of the fused matrix, as in the authors' code."""
+    """The inputs and outputs are those of the fused matrix, like in the authors' code."""
     torch.manual_seed(1)
     for name, parameter in Transformer(replace(experiment.model, target_spaces=32)).named_parameters():
         if name.endswith("bias"):
@@ -99,7 +99,7 @@ def test_embeddings_start_normal(experiment, changes, tables):
 
 @pytest.mark.parametrize("form", [{}, {"norm": "pre", "residual": False}, {"attention": "additive"}], ids=str)
 @pytest.mark.parametrize("kind", ["P_drop", "P_drop_attention"])
-def test_dropout_acts_in_training_alone(experiment, kind, form):
+def test_dropout_acts_only_in_training(experiment, kind, form):
     config = replace(experiment.model, **{"P_drop": 0.0, "P_drop_attention": 0.0, kind: 0.5} | form)
     model = Transformer(config)
     source, target = packed(sentences(1)), packed(sentences(2))
@@ -113,7 +113,7 @@ def test_dropout_acts_in_training_alone(experiment, kind, form):
 
 @pytest.mark.parametrize("additive", [None, torch.linspace(-2, 2, 15).view(3, 5)], ids=["dot", "additive"])
 def test_attention_dropout_acts_on_the_weights(additive):
-    """Values that are a unit matrix show them: each is dropped, or as without dropout but twice as much."""
+    """A unit matrix as values makes the weights visible. Each weight is dropped, or doubled."""
     torch.manual_seed(1)
     Q, K, V = torch.randn(2, 3, 11, 5), torch.randn(2, 3, 13, 5), torch.eye(13).expand(2, 3, 13, 13)
     weights, dropped = (attention(Q, K, V, None, False, P_drop, None, additive) for P_drop in (0.0, 0.5))
@@ -124,7 +124,7 @@ def test_attention_dropout_acts_on_the_weights(additive):
 
 
 def test_dropout_acts_on_the_embedding_sums_of_both_stacks(experiment):
-    """Without layers the output is the dropped sum: zero, or 1 / (1 - P_drop) times the sum."""
+    """Without layers, the output is the sum after dropout: zero, or 1 / (1 - P_drop) times the sum."""
     torch.manual_seed(1)
     model = Transformer(replace(experiment.model, N=0, P_drop=0.25))
     tokens = packed(sentences(1, (31, 37)))
@@ -136,7 +136,7 @@ def test_dropout_acts_on_the_embedding_sums_of_both_stacks(experiment):
 
 
 def test_dropout_acts_on_the_sublayer_before_it_is_added(experiment):
-    """Were it on the sum, x would be dropped too; were the norm first, the output would not have zero mean."""
+    """Dropout on the sum would also drop x. A preceding norm would give an output without zero mean."""
     torch.manual_seed(1)
     residual = Residual(replace(experiment.model, P_drop=0.5))
     x = torch.randn(11, 13)

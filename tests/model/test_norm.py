@@ -1,4 +1,4 @@
-"""Batch normalisation against PyTorch's own, on the tokens that count, in one process and in several."""
+"""Batch normalisation over the tokens that count, compared with PyTorch's, in one and in several processes."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ WIDTH = 5
 
 
 def pair() -> tuple[BatchNorm, nn.BatchNorm1d]:
-    """Return our normalisation and PyTorch's, with the same random gain and bias."""
+    """Return our normalisation and PyTorch's with the same random gain and bias."""
     torch.manual_seed(1)
     own, theirs = BatchNorm(WIDTH), nn.BatchNorm1d(WIDTH)
     with torch.no_grad():
@@ -42,7 +42,7 @@ def learned(norm: nn.Module, x: torch.Tensor, factors: torch.Tensor, *count: int
 
 @pytest.mark.parametrize("padding", [0, 3])
 def test_outputs_gradients_and_statistics_are_pytorchs_on_the_tokens(padding):
-    """Three batches with means that are large beside the deviations; then evaluation. Padding has no loss."""
+    """Three batches have means that are large beside their deviations. Evaluation follows. Padding has no loss."""
     own, theirs = pair()
     for n in (11, 7, 13):
         x, factors = 100 + torch.randn(n + padding, WIDTH) * torch.arange(1, 6), torch.randn(n + padding, WIDTH)
@@ -68,7 +68,7 @@ def test_sums_are_in_32_bits_and_one_token_has_no_variance():
 
 
 def test_processes_share_their_statistics():
-    """Three processes, of which one has no token: outputs and gradients are those of one process with all tokens."""
+    """Three processes, one of them without tokens, have the outputs and gradients of one process with all tokens."""
     torch.manual_seed(2)
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), pair()[0], nn.Linear(WIDTH, WIDTH), pair()[0]).double()
     x, sizes, barrier, sums = torch.randn(10, WIDTH).double(), (3, 7, 0), Barrier(3), [None] * 3
@@ -111,10 +111,10 @@ def test_measuring_memory_changes_no_statistics():
 
 @pytest.mark.usefixtures("on_the_processor")
 def test_averaged_weights_have_statistics_of_their_own(tmp_path):
-    """Recomputed in NumPy from what each norm is given, without dropout: means over the batches of the first epoch."""
+    """NumPy recomputes them from the inputs of each norm without dropout: means over the first epoch's batches."""
     data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 9))
     run = Run(make_run(tmp_path / "run", experiment := make_experiment(model={"norm": "batch", "P_drop": 0.3})))
-    for _ in range(2):  # again from the finished training, whose text is there
+    for _ in range(2):  # the second time from the finished training
         train_and_publish(run, Data(data), 1, 1.0, StopSignals())
         run.record.unlink()
     averaged, _ = load_tensors(run.average)

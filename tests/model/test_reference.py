@@ -1,4 +1,4 @@
-"""The model to the letter: against the paper's equations, once more in NumPy, token by token and head by head."""
+"""The model compared with the paper's equations in NumPy, token by token and head by head."""
 
 import math
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from transformer.config.experiment import PAD, Model
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 
-SOURCES, TARGETS = (4, 7, 1, 5), (3, 2, 6, 4)  # lengths of the sentences of a batch
+SOURCES, TARGETS = (4, 7, 1, 5), (3, 2, 6, 4)  # lengths of the sentences in a batch
 CLOSE = {"atol": 1e-5, "rtol": 0}
 
 
 def random_transformer(config: Model) -> Transformer:
-    """Build a model in float32, without dropout; every bias and gain is random, so that none is zero or one."""
+    """Build a float32 model without dropout. Every bias and gain is random, so that none is zero or one."""
     torch.manual_seed(1)
     model = Transformer(config).eval()
     for parameter in model.parameters():
@@ -30,7 +30,7 @@ def random_transformer(config: Model) -> Transformer:
 
 
 def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return token ids of sources, and of targets as the decoder reads them: PAD first."""
+    """Return token ids of sources, and of targets as decoder input with PAD first."""
     random = np.random.default_rng(1)
     sources = [random.integers(PAD + 1, rows, length) for length in SOURCES]
     targets = [np.concatenate([[PAD], random.integers(PAD + 1, rows, length - 1)]) for length in TARGETS]
@@ -38,16 +38,16 @@ def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np.ndarray]) -> torch.Tensor:
-    """Return all targets' logits, one after the other: [n_target, V]."""
+    """Return the logits of all targets, one after the other: [n_target, V]."""
     return model(pack(sources, CPU), pack(targets, CPU)) @ model.output_weight().T
 
 
-# Against the equations. A sentence is on its own there, and a token's output is computed from what it may see alone: so
-# that these tests also show that neither later tokens nor padding nor other sentences change an output.
+# The equations process one sentence at a time, and compute a token's output only from the tokens that it may attend to.
+# These tests therefore also show that later tokens, padding and other sentences do not change an output.
 
 TENSOR2TENSOR = {"sinusoids": "concatenated", "target_spaces": 32}
 VARIANTS = {
-    "paper-text": {},  # d_k and d_v differ, and h d_v from d_model
+    "paper-text": {},  # d_k and d_v differ, and h d_v differs from d_model
     "tensor2tensor": TENSOR2TENSOR,
     "one head": {"h": 1},
     "learned positions": {"positions": "learned"},
@@ -63,7 +63,7 @@ def model(request) -> Transformer:
     return random_transformer(model_config(**VARIANTS[request.param]))
 
 
-def test_logits_are_those_of_the_equations(model):
+def test_logits_equal_those_of_the_equations(model):
     sources, targets = random_pairs()
     weights = to_numpy(model)
     expected = [logits(weights, model.config, *pair) for pair in zip(sources, targets, strict=True)]
@@ -73,7 +73,7 @@ def test_logits_are_those_of_the_equations(model):
 
 
 Weights = dict[str, np.ndarray]
-Vectors = list[np.ndarray]  # one per token
+Vectors = list[np.ndarray]  # one vector per token
 
 
 def to_numpy(model: Transformer) -> Weights:
@@ -117,7 +117,7 @@ def position(w: Weights, config: Model, name: str, pos: int) -> np.ndarray:
 
 
 def sinusoid(config: Model, pos: int) -> np.ndarray:
-    """§3.5 as the paper writes it, or as the authors' code has it."""
+    """§3.5 in the paper's form, or in the form of the authors' code."""
     PE, half = np.zeros(config.d_model), config.d_model // 2
     for i in range(half):
         if config.sinusoids == "interleaved":
@@ -136,14 +136,14 @@ def encoder_layer(w: Weights, config: Model, name: str, xs: Vectors) -> Vectors:
 
 
 def decoder_layer(w: Weights, config: Model, name: str, ys: Vectors, memory: Vectors) -> Vectors:
-    """§3.1: the same, three times."""
+    """§3.1: LayerNorm(x + Sublayer(x)), three times."""
     ys = around(w, config, f"{name}.residuals.0", ys, partial(self_attended, w, config, name, causal=True))
     ys = around(w, config, f"{name}.residuals.1", ys, partial(cross_attended, w, config, name, memory))
     return around(w, config, f"{name}.residuals.2", ys, partial(fed_forward, w, name))
 
 
 def around(w: Weights, config: Model, name: str, xs: Vectors, sublayer: Callable[[Vectors], Vectors]) -> Vectors:
-    """A sub-layer with its norm and its residual, as the paper has them or as Table 5 changes them."""
+    """A sub-layer with its norm and residual, in the paper's form or a form of Table 5."""
     inputs = [layer_norm(w, f"{name}.norm", x) for x in xs] if config.norm == "pre" else xs
     outputs = sublayer(inputs)
     if config.residual:
@@ -173,7 +173,7 @@ def linear(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
 
 
 def self_attended(w: Weights, config: Model, layer: str, xs: Vectors, causal: bool) -> Vectors:
-    """§3.2.3. Q, K and V come out of one matrix, one after the other."""
+    """§3.2.3. One matrix gives Q, K and V, one after the other."""
     name = f"{layer}.self_attention"
     keys = config.h * config.d_k
     Q, K, V = zip(*(np.split(linear(w, f"{name}.query_key_value", x), [keys, 2 * keys]) for x in xs), strict=True)
@@ -182,14 +182,14 @@ def self_attended(w: Weights, config: Model, layer: str, xs: Vectors, causal: bo
 
 
 def cross_attended(w: Weights, config: Model, layer: str, memory: Vectors, ys: Vectors) -> Vectors:
-    """§3.2.3. K and V come out of one matrix."""
+    """§3.2.3. One matrix gives K and V."""
     name = f"{layer}.cross_attention"
     K, V = zip(*(np.split(linear(w, f"{name}.key_value", x), [config.h * config.d_k]) for x in memory), strict=True)
     return [linear(w, f"{name}.output", attend(w, config, name, linear(w, f"{name}.query", y), K, V)) for y in ys]
 
 
 def attend(w: Weights, config: Model, name: str, q: np.ndarray, K: Vectors, V: Vectors) -> np.ndarray:
-    """§3.2.1 and §3.2.2 for one token: its heads, side by side."""
+    """§3.2.1 and §3.2.2 for one token: its concatenated heads."""
     heads = []
     for head in range(config.h):
         of_k, of_v = (slice(head * d, (head + 1) * d) for d in (config.d_k, config.d_v))

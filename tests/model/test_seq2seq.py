@@ -1,4 +1,4 @@
-"""The seam for an architecture: a model of a few lines trains, scores and translates; heads are refused."""
+"""The interface for an architecture: a model of a few lines trains, scores and translates; heads are refused."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 
 class Bag(Seq2Seq):
-    """A model whose outputs are the last target token's row plus the mean of the source's rows."""
+    """A model with the last target token's row plus the mean of the source's rows as output."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -28,7 +28,7 @@ class Bag(Seq2Seq):
         return self.rows[source.ids]
 
     def decode(self, target, memory, source):
-        grid = source.to_grid(memory).mean(dim=1, keepdim=True)  # also over padding
+        grid = source.to_grid(memory).mean(dim=1, keepdim=True)  # includes padding
         return self.rows[target.ids] + target.from_grid(grid.expand(-1, target.shape[1], -1))
 
     def output_weight(self):

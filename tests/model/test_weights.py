@@ -1,4 +1,4 @@
-"""Checkpoints: reading gives what was written, foreign files are refused, averages are averages."""
+"""Checkpoints: files are read as written, foreign files are refused, averages are correct."""
 
 import os
 
@@ -15,7 +15,7 @@ HEADER = {"digest": "d", "step": 3, "nested": [1, None, 0.1]}
 
 
 def save_steps(folder, *tensors, digests=None, steps=None):
-    """Write a checkpoint for each of `tensors`; of steps 10, 20, ... of run "d" unless told otherwise."""
+    """Write a checkpoint for each of `tensors`. The defaults are steps 10, 20, ... of run "d"."""
     steps = steps or [10 * number for number, _ in enumerate(tensors, start=1)]
     paths = [folder / f"{number}.safetensors" for number, _ in enumerate(tensors)]
     for path, step, digest, weights in zip(paths, steps, digests or ["d"] * len(paths), tensors, strict=True):
@@ -71,7 +71,7 @@ def test_another_models_weights(tmp_path, changes, message):
         (
             [[2.0**25], [1.0], [-(2.0**25)], [1.0]],
             [0.5],
-        ),  # in float32, 2^25 + 1 is 2^25: the mean would be 0
+        ),  # in float32, 2^25 + 1 is 2^25, and the mean would be 0
     ],
 )
 def test_average_by_hand(tmp_path, terms, expected):

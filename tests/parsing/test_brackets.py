@@ -1,4 +1,4 @@
-"""EVALB's counts against what its authors published, what the C program prints, and trees counted by hand."""
+"""EVALB's counts, compared with its authors' published sample, the C program's output, and trees counted by hand."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ from transformer.storage.files import InputError
 
 
 def tree(text: str) -> Tree:
-    """Read a tree from tags and brackets alone; its words, except traces, are 0, 1, and so on."""
+    """Read a tree that consists of tags and brackets. Its words, except traces, are 0, 1, and so on."""
     number = count()
     leaves = re.sub(r"(?<= )[^\s()]+", lambda tag: f"({tag[0]} {'*' if tag[0] == '-NONE-' else next(number)})", text)
     return read_line(leaves)
@@ -40,12 +40,12 @@ def counts(sentence: SentenceCounts) -> tuple[int, int, int]:
 
 
 def printed(score: dict) -> str:
-    """Return sentences, errors, skipped and valid ones, and the measures as the C program rounds them."""
+    """Return numbers of sentences, errors, skipped and valid sentences, and measures with the C program's rounding."""
     values = list(score.values())
     return " ".join([*map(str, values[:4]), *(f"{value:.2f}" for value in values[4:])])
 
 
-# EVALB's own sample: the trees of sample.gld and sample.tst
+# EVALB's sample: the trees of sample.gld and sample.tst
 THIS = "(A (P this)) (B (Q is) (A (R a) (T test)))"
 GOLD = [f"(S {THIS})"] * 20
 GOLD += ["(S (A-SBJ-1 (P this)) (B-WHATEVER (Q is) (A (R a) (T test))))", f"(S {' '.join([THIS] * 11)})"]
@@ -82,7 +82,7 @@ def sample(gold: list[str], test: list[str]) -> list[SentenceCounts]:
 
 
 def test_sample_as_published():
-    """sample.rsl. sample.prm has the tags T and TT, and the words This and this, as the same."""
+    """The result is sample.rsl. sample.prm equates the tags T and TT, and the words This and this."""
     test = [line.replace("(TT ", "(T ").replace(" This)", " this)") for line in TEST]
     sentences = sample(GOLD, test)
     assert [sentence.number for sentence in sentences if sentence.status == "error"] == [12, 13, 16, 17, 20]
@@ -110,7 +110,7 @@ def test_crossing_by_hand():
 
 
 def test_adverbs_are_particles():
-    """They count as equal as labels and, as in the program, as tags."""
+    """They are equal as labels and, like in the program, as tags."""
     sentence = counted("(S (ADVP RB) (PRT-X RP) ADVP)", "(S (PRT RB) (ADVP RP) PRT)")
     assert counts(sentence) == (3, 3, 3)
     assert sentence.right_tags == 3
@@ -128,17 +128,17 @@ def test_a_mistagged_comma_is_no_error_by_golds_tags():
     gold, test = "(S (NP NN , NN))", "(S (NP (X NN) NN ,))"
     assert counted(gold, gold.replace(",", "CD")).why == "2 words in gold, 3 in test"
     sentence = counted(gold, test, by_gold=True)
-    assert counts(sentence) == (2, 2, 3)  # X alone is wrong
-    assert (sentence.right_tags, sentence.words) == (1, 2)  # the last NN is tagged a comma
+    assert counts(sentence) == (2, 2, 3)  # only X is wrong
+    assert (sentence.right_tags, sentence.words) == (1, 2)  # the tag of the last NN is a comma
     assert counted("(S , NN)", "(S NN NN)", by_gold=True).right_tags == 1
-    assert counts(counted("(S (NP -NONE-) (VP VB))", "(S (VP VB))", by_gold=True)) == (2, 2, 2)  # traces are no words
+    assert counts(counted("(S (NP -NONE-) (VP VB))", "(S (VP VB))", by_gold=True)) == (2, 2, 2)  # traces are not words
     gold, test = read_line("(S (NN a) (, ,))"), read_line("(S (NN a) (, ;))")
     assert compare(gold, test, 1).status == "ok"
     assert compare(gold, test, 1, by_gold=True).why == "word 2 is ',' in gold, ';' in test"
 
 
 def test_nothing_found():
-    """No bracket of two is right, so F1 is 0; without any bracket it is nothing, and so is recall."""
+    """If none of two brackets is right, F1 is 0. Without any bracket, F1 and recall are undefined."""
     score = evalb_summary([counted("(S NN)", "(X NN)")])
     assert (score["recall"], score["precision"], score["f1"]) == (0, 0, 0)
     score = evalb_summary([counted("(TOP NN)", "(TOP NN)")])
@@ -154,7 +154,7 @@ TAGS = ["NN", "VB", "RP", ",", ".", "``", "-NONE-"]
 
 @st.composite
 def trees_over(draw, tags: list[str]) -> Tree:
-    """Draw a tree whose words are their own numbers."""
+    """Draw a tree with its words numbered in order."""
     parts = [f"({tag} {number})" for number, tag in enumerate(tags)]
     for _ in range(draw(st.integers(0, 7))):
         start = draw(st.integers(0, len(parts) - 1))
@@ -168,7 +168,7 @@ pairs = tag_lists.flatmap(lambda tags: st.tuples(trees_over(tags), trees_over(ta
 
 
 def constituents(trees: Tree) -> Counter:
-    """Count each bracket's label and set of words, by a second implementation of the rules."""
+    """Count each bracket's label and set of words with a second implementation of the rules."""
     brackets, open_brackets = Counter(), []
     for event in trees:
         if isinstance(event, Open):
@@ -185,7 +185,7 @@ def constituents(trees: Tree) -> Counter:
 
 
 @given(pairs)
-def test_counts_are_those_of_sets_of_words(pair):
+def test_counts_equal_those_of_sets_of_words(pair):
     sentence = compare(*pair, 1)
     ours, theirs = map(constituents, pair)
     if sentence.status == "skip":
@@ -209,8 +209,8 @@ def test_bad_files(tmp_path, gold, test, message):
         list(read_gold_and_test(tmp_path / "gold", tmp_path / "test"))
 
 
-def test_trees_without_words_have_those_of_gold(tmp_path):
-    """A tree with a word of its own, or too few, is left as it is."""
+def test_trees_without_words_get_the_words_of_gold(tmp_path):
+    """A tree with a word of its own, or with too few words, is left unchanged."""
     gold, bare = tmp_path / "gold", tmp_path / "bare"
     gold.write_text("(S (NP (-NONE- *)) (VP (V go) (RP on)) (. .))\n" * 4)
     bare.write_text("\n".join(["(S (VP (V _) (NN _)) (. _))", "", "(S (VP (V _) (RP in)) (. _))", "(S (V _))", ""]))

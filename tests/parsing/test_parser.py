@@ -1,4 +1,4 @@
-"""§6.3: a parser's trees, their scores and repairs; a constrained search writes all trees over the words, alone."""
+"""§6.3: a parser's trees, scores and repairs. A constrained search writes all trees over the words, and only these."""
 
 import itertools
 import math
@@ -33,14 +33,14 @@ from transformer.storage.files import InputError
 from transformer.translation.search import beam_search, length_penalty
 
 WORDS = [penn_words(line) for line in PLAIN]
-ROWS, SIZE = 59, 127  # of the softmax, of the embedding: some symbols are without a use
+ROWS, SIZE = 59, 127  # of the softmax and of the embedding; some symbols are unused
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Make the folder of a task whose training trees are TREES, and the first of them dev."""
+    """Make the folder of a task with TREES as training trees and the first of them as dev set."""
     data = tmp_path_factory.mktemp("task") / "supervised"
     trees, dev = write_text(data.with_suffix(".trees"), TREES), write_text(data.with_suffix(".dev"), TREES[:3])
     linearize_split(Data(data), "train", [trees], repeat=20)
@@ -70,8 +70,8 @@ def parser(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-def test_a_parser_knows_what_it_has_learned_by_heart(parser, constrained):
-    """Each tree is the one that its sentence has alone; a constrained search finds it, too."""
+def test_a_parser_reproduces_its_training_trees(parser, constrained):
+    """Each sentence gets its own training tree. A constrained search finds it, too."""
     parses = replace(parser, constrained=constrained).parse(WORDS)
     assert [bracketed(parsed.tree) for parsed in parses] == TREES
     assert [parsed.fault for parsed in parses] == [None] * len(TREES)
@@ -80,7 +80,7 @@ def test_a_parser_knows_what_it_has_learned_by_heart(parser, constrained):
 
 
 def log_probability(parser: Parser, sentence: list[str], symbols: list[str]) -> float:
-    """Return the log-probability of these symbols and EOS, by the whole model at once, over all that can be written."""
+    """Return the log-probability of these symbols and EOS among all possible symbols, from one pass of the model."""
     (ids,) = parser.vocabulary.encode_symbols([" ".join(symbols)])
     (source,) = parser.vocabulary.encode([" ".join(sentence)])
     packed = (pack([line], torch.device("cpu")) for line in (source, [PAD, *ids[:-1]]))
@@ -100,8 +100,8 @@ def test_the_score_is_the_log_probability_over_the_penalty(parser, alpha):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, constrained):
-    """The tree has exactly the words, even ones that are not in the vocabulary; a constrained search has no faults."""
+def test_every_output_of_an_untrained_parser_becomes_a_tree(subwords, constrained):
+    """The tree has exactly the words, including unknown words. A constrained search has no faults."""
     model = random_model(0, embedding_rows=SIZE, output_rows=ROWS)
     decoding = msgspec.structs.replace(DECODING, beam_size=2, extra_length=1000 if constrained else 20)
     parser = Parser(model, subwords, decoding, constrained)
@@ -112,7 +112,7 @@ def test_whatever_an_untrained_parser_says_becomes_a_tree(subwords, constrained)
 
 
 def test_a_sentence_that_is_too_long_has_a_flat_tree_and_the_others_their_own(parser):
-    """It has one subword more than there are positions, counting EOS."""
+    """The sentence has one subword more than there are positions, counting EOS."""
     parser = replace(parser, decoding=msgspec.structs.replace(parser.decoding, beam_size=1))
     first, flat, longest, last = parser.parse([WORDS[0], ["cat"] * POSITIONS, ["cat"] * (POSITIONS - 1), WORDS[1]])
     assert bracketed(flat.tree) == f"(TOP{' (XX cat)' * POSITIONS})"
@@ -134,7 +134,7 @@ V = SPECIAL + len(SYMBOLS)
 
 
 def best_tree(log_p, sentence: int, words: list[str], limit: int, alpha: float) -> tuple[list[int], float]:
-    """Return the best of all trees of at most `limit` tokens, EOS included, and its score."""
+    """Return the best tree of up to `limit` tokens, including EOS, and its score."""
     scored = []
     for length in range(1, limit):
         for symbols in itertools.product(SYMBOLS, repeat=length):

@@ -1,4 +1,4 @@
-"""Treebanks: the trees of a corpus in order, or one line that names what is missing; and what a parser learns."""
+"""Treebanks: a corpus's trees in order, or one line with the missing file, and a parser's training data."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ from transformer.parsing.treebanks import _LICENCE, _read_gum, extract_trees, li
 from transformer.parsing.trees import bracketed, decode, encode_tree, words
 from transformer.storage.files import InputError, read_lines
 
-# As the treebank's combined files look: no header, a blank line, trees of many lines in a bracket that says nothing.
+# The format of the treebank's combined files: no header, a blank line, trees over many lines in an unlabelled bracket.
 COMBINED = """
 ( (S
     (NP-SBJ
@@ -83,7 +83,7 @@ def failure(path, output, **options) -> str:
 
 
 def make_penn(folder, numbers, place="{0:.2}/wsj_{0}.mrg") -> Path:
-    """Write files of the Wall Street Journal by number, with two trees in each, the first of which names the file."""
+    """Write files of the Wall Street Journal by number with two trees each. The first tree contains the file's name."""
     for number in numbers:
         path = folder / place.format(number)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def test_penn_sections(tmp_path, output, place):
 
 def test_missing_sections(tmp_path, output):
     path = make_penn(tmp_path / "wsj", ["0201", "0401"])
-    (path / "02" / "wsj_0201.mrg").write_text("(")  # would be an error if it were read first
+    (path / "02" / "wsj_0201.mrg").write_text("(")  # reading this file first would cause an error
     (path / "03").mkdir()
     message = failure(path, output, sections=(2, 5))
     assert message.startswith(f"{path}: expected files like 03/wsj_0301.mrg or wsj_0301.mrg")
@@ -145,14 +145,14 @@ def test_wrong_gum(tmp_path, output, changes, problem):
 
 
 def test_lines(tmp_path, output):
-    text = b"( (S (NP-SBJ (NN a))))\n(S (NP (-NONE- *)))\n(NP (NN \xc3\xa9))\n"  # the second holds a trace alone
+    text = b"( (S (NP-SBJ (NN a))))\n(S (NP (-NONE- *)))\n(NP (NN \xc3\xa9))\n"  # the second tree is only a trace
     path = tmp_path / "a.trees.gz"
     path.write_bytes(gzip.compress(text))
     assert extract(path, output, lines=2) == ["(TOP (S (NP (NN a))))", "(TOP (NP (NN é)))"]
 
 
 def as_nltk_has_it(text: str) -> str:
-    """Clean a tree of GUM's, which has no traces, with NLTK and return it on one line."""
+    """Clean a tree of GUM (without traces) with NLTK, and return it on one line."""
     tree = NltkTree.fromstring(text)
     for part in tree.subtrees():
         if not part.label().startswith("-"):
@@ -162,7 +162,7 @@ def as_nltk_has_it(text: str) -> str:
 
 
 def test_all_of_gum():
-    """Nothing is lost: the trees of all splits are those that NLTK reads, and each comes back from its symbols."""
+    """Nothing is lost: the trees of all splits equal NLTK's trees, and each is restored from its symbols."""
     archive, everything = mirrored("gum.tar.gz"), []
     for split, count, left_out in (("train", 10224, 14), ("dev", 1575, 2), ("test", 1464, 2), ("test2", 1334, 0)):
         trees, without = _read_gum(archive, split)
@@ -176,7 +176,7 @@ def test_all_of_gum():
     assert sorted(map(bracketed, everything)) == sorted(map(as_nltk_has_it, texts))
 
 
-# What a parser reads and writes.
+# Input and output of a parser
 
 RAW = [
     "( (S (NP-SBJ-1 (DT The) (NN cat)) (VP (VBZ sleeps) (S (NP (-NONE- *-1)))) (. .)))",
@@ -184,7 +184,7 @@ RAW = [
 ]
 SOURCE = ["The cat sleeps .", "1/2 ("]
 TARGET = ["(S (NP DT NN )NP (VP VBZ )VP . )S", "(NP CD -LRB- )NP"]
-PHRASES = [  # in which "and she sings ." is a sentence, too, and "a mile race" and "and so ." are too short
+PHRASES = [  # "and she sings ." is also a sentence; "a mile race" and "and so ." are too short
     "(S (S (NP (PRP He)) (VP (VBZ runs) (NP (DT a) (NN mile) (NN race)))) (FRAG (CC and) (RB so) (. .)))",
     "(S (CC and) (NP (PRP she)) (VP (VBZ sings)) (. .))",
     "(SINV (NP (DT a) (NN mile) (NN race) (CD 1)) (S (CC and) (NP (PRP she)) (VP (VBZ sings)) (. .)))",
@@ -204,7 +204,7 @@ def test_linearize_repeats_gold_and_writes_silver_once(tmp_path):
 
 @pytest.mark.parametrize(("most", "expected"), [(9, 3), (2, 2), (0, 0)])
 def test_phrases_are_examples_too(tmp_path, most, expected):
-    """They come between gold and silver; the same words count once, and not as a phrase if they are a sentence."""
+    """They come between gold and silver trees. Equal words count once. A sentence has priority over a phrase."""
     trees, more = (write_text(tmp_path / f"{name}.trees", lines) for name, lines in (("t", PHRASES), ("s", RAW[1:])))
     linearize_split(Data(tmp_path), "train", [trees], drawn=most, repeat=2, silver=more)
     sources, targets = (list(read_lines(tmp_path / f"train.{side}.tok")) for side in ("source", "target"))
@@ -228,16 +228,16 @@ def test_phrases_are_examples_too(tmp_path, most, expected):
         ([RAW[0], ""], ", line 2: expected one tree, found 0"),
     ],
 )
-def test_linearize_names_what_holds_no_trees_and_writes_nothing(tmp_path, lines, expected):
+def test_linearize_reports_a_file_without_trees_and_writes_nothing(tmp_path, lines, expected):
     bad = write_text(tmp_path / "bad.trees", lines)
     with pytest.raises(InputError, match=f"^{re.escape(str(bad))}{re.escape(expected)}$"):
         linearize_split(Data(tmp_path / "out"), "train", [bad])
-    assert list((tmp_path / "out").glob("*")) == []  # the folder may be there
+    assert list((tmp_path / "out").glob("*")) == []  # the folder may exist
 
 
 @pytest.fixture
 def silver(tmp_path):
-    """Select among parses with these scores, of TREES in order; return the numbers of the lines that stay."""
+    """Select among parses of TREES with these scores. Return the numbers of the lines that stay."""
 
     def silver(scores: list, keep: float, repaired=(), lines=TREES, max_words: int = 80):
         lines = lines[: len(scores)]
@@ -252,12 +252,12 @@ def silver(tmp_path):
 
 @pytest.mark.parametrize(("keep", "stay"), [(0.5, [2, 3, 5]), (0.51, [2, 3, 5, 6]), (0.1, [3])])
 def test_silver_keeps_the_surest_share_in_order(silver, keep, stay):
-    """Half of six trees are 3; a fraction of a tree counts as a whole one."""
+    """Half of six trees are 3. A fraction of a tree counts as a whole tree."""
     assert silver([-5.0, -2.0, -0.5, -9.0, -1.0, -3.0], keep) == stay
 
 
-def test_silver_leaves_out_what_is_blank_repaired_or_long(silver):
-    """Line 2 is blank, 3 repaired as too long, 4 has the most words; the share is of the other three."""
+def test_silver_leaves_out_blank_repaired_and_long_lines(silver):
+    """Line 2 is blank, 3 is repaired because it is long, 4 has the most words. The share applies to the other three."""
     scores = [-4.0, None, None, -0.2, -3.0, -1.0]
     longest = len(penn_words(PLAIN[3]))
     options = {"repaired": [3], "lines": [TREES[0], "", *TREES[2:6]]}
@@ -266,7 +266,7 @@ def test_silver_leaves_out_what_is_blank_repaired_or_long(silver):
 
 
 def test_silver_names_the_line_that_is_no_tree(silver):
-    """Of the file: blank lines and repaired ones count."""
+    """The number counts the file's lines, including blank and repaired lines."""
     with pytest.raises(InputError, match=r"parsed\.trees, line 3: expected one tree, found 2"):
         silver([-1.0, -2.0, -3.0], 0.5, repaired=[2], lines=["", TREES[1], TREES[2] * 2])
 

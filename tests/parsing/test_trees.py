@@ -1,4 +1,4 @@
-"""Bracketed trees: read as NLTK reads them, cleaned, written; as symbols and back, whatever a parser writes."""
+"""Bracketed trees are read like NLTK reads them, cleaned, written, and converted to symbols and back."""
 
 import re
 
@@ -27,7 +27,7 @@ def cleaned(text: str) -> str:
 
 
 def as_nltk(tree: list) -> NltkTree:
-    """Return the tree as NLTK represents it, in which brackets in words stay escaped."""
+    """Return the tree in NLTK's representation. Brackets in words stay escaped."""
     stack = [[]]
     for event in tree:
         match event:
@@ -91,9 +91,9 @@ def test_cleaning(text, expected):
 
 
 @given(trees)
-def test_what_is_written_is_read_again_also_by_nltk(tree):
+def test_written_trees_are_read_back_also_by_nltk(tree):
     assert as_nltk(tree) == NltkTree.fromstring(bracketed(tree))
-    assume(not any("RB-" in word for word in words(tree)))  # -LRB- would come back as the bracket that it stands for
+    assume(not any("RB-" in word for word in words(tree)))  # -LRB- would become a bracket
     assert read(bracketed(tree)) == tree
 
 
@@ -134,22 +134,22 @@ def test_there_and_back(tree):
     ("written", "sentence", "tree", "faults"),
     [
         ("", "a b", "(XX a) (XX b)", "fewer tags than words"),
-        # Words beyond the last tag: into the outermost constituent, open or closed.
+        # Words beyond the last tag join the outermost constituent, open or closed.
         ("(S (NP DT )NP )S", "a b", "(S (NP (DT a)) (XX b))", "fewer tags than words"),
         ("(S (NP", "a", "(S (XX a))", "brackets left open; fewer tags than words; an empty NP"),
         ("(S DT )S .", "a . c", "(S (DT a)) (. .) (XX c)", "fewer tags than words"),
         (". (S DT )S", ". b c", "(. .) (S (DT b)) (XX c)", "fewer tags than words"),
         ("(S DT )S (X NN", "a b c", "(S (DT a)) (X (NN b) (XX c))", "brackets left open; fewer tags than words"),
-        # More tags than words.
+        # More tags than words
         ("(S DT NN )S", "a", "(S (DT a))", "more tags than words"),
-        # Brackets.
+        # Brackets
         (")S DT", "a", "(DT a)", "a )S that closes nothing"),
         ("(S (NP DT )S", "a", "(S (NP (DT a)))", "a )S that closes a NP"),
         ("(S (NP DT )S NN )NP", "a b", "(S (NP (DT a))) (NN b)", "a )S that closes a NP; a )NP that closes nothing"),
         ("(S (NP )S DT", "a", "(DT a)", "a )S that closes a NP; an empty NP; an empty S"),
-        # Each fault is named once.
+        # Each fault is reported once.
         (")S )S (S DT DT DT )S", "a", "(S (DT a))", "a )S that closes nothing; more tags than words"),
-        # What is no symbol takes no word; a strange tag does.
+        # An invalid symbol takes no word. An unknown tag takes a word.
         ("(S ( DT ) (S(NP NN) )S", "a", "(S (DT a))", "an unreadable symbol"),
         ("(S <unk> )S", "a", "(S (<unk> a))", None),
     ],
@@ -162,7 +162,7 @@ def test_mending(written, sentence, tree, faults):
 @example([], ["the"])
 @example(["(S", *ODD, "DT", ")S"], ["a", "b"])
 @example(["(NP"] * 5000 + ["DT"], ["the", "cat"])
-def test_whatever_is_said_becomes_a_tree_over_the_words(written, sentence):
+def test_every_output_becomes_a_tree_over_the_words(written, sentence):
     tree, faults = decode(written, sentence)
     assert words(tree) == sentence
     assert read(bracketed(tree)) == tree

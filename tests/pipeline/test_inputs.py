@@ -1,4 +1,4 @@
-"""What jobs read, for the configuration as it is: the paper's data, options of rules, a page of what is there."""
+"""Inputs of the jobs for the actual configuration: the paper's data, options of rules, partial pages."""
 
 import inspect
 import json
@@ -39,7 +39,7 @@ def test_a_training_set_is_its_corpora_in_their_order():
 
 
 def test_downloads_and_their_members_are_named_to_the_jobs():
-    """With other archives that have the same members; one archive is known by its MD5; a test set is in SGML."""
+    """Alternative archives have the same members. One archive is known by its MD5, and a test set is in SGML."""
     ask = asked("mirror=m")
     entries = ask.config.downloads
     for file, key in (("training-parallel-europarl-v7.tgz", "sha256"), ("wmt14-test-filtered.tgz", "md5")):
@@ -68,7 +68,7 @@ def test_phrases_and_silver_trees_are_for_training():
 
 
 def test_snakemake_compares_all_values_that_are_not_untracked():
-    """It compares no value of a function that takes `input` or `output`: a changed vocabulary would go unnoticed."""
+    """It compares no value of a function with `input` or `output`, so a changed vocabulary would stay unnoticed."""
     ask = asked()
     for function in (ask.vocabulary_options, ask.mix_options, ask.preprocessing, ask.treebank_options, ask.identity):
         assert list(inspect.signature(function).parameters) == ["wildcards"]
@@ -85,8 +85,8 @@ def test_weights_and_search_of_translations():
     assert tiny == {"beam": 5, "alpha": 1.33, "extra_length": 50, "batch_tokens": 4096}
 
 
-def test_text_is_prepared_as_scale_and_task_say():
-    """At paper scale as the authors did: no punctuation is normalised; English-French has about 36 million pairs."""
+def test_scale_and_task_set_the_preprocessing():
+    """At scale paper, like the authors: punctuation is not normalised, and English-French has 36 million pairs."""
     ask = asked()
     common = to_builtins(ask.config.preprocessing)
     own = {"normalize_punctuation": False, "max_piece_length": 512}
@@ -106,7 +106,7 @@ def test_text_with_tokens_of_moses_is_scored_on_them():
 
 
 def test_what_will_be_translated_is_measured_before_training():
-    """Of all positions, `extra_length` are for what a translation has more."""
+    """`extra_length` of the positions are reserved for translations that are longer than their source."""
     ask = asked("scale=paper")
     assert ask.longest(wildcards()) == 974
     vocabulary = ask.vocabulary_of_search(wildcards(split="test"))
@@ -124,7 +124,7 @@ def test_table_4_and_its_parsers_are_left_out_without_a_treebank():
 
 
 def test_beam_and_alpha_are_tried_where_the_scale_names_some():
-    """§6.1 chose them on the dev set, for base."""
+    """§6.1 chose them on the dev set for base."""
     ask = asked()
     found = [TABLES["table5"].files(ask.at(scale))["tuning"] for scale in ("demo", "paper")]
     assert [[path.parts[-3:] for path in paths] for paths in found] == [[], [("base", n, "tuning.json") for n in "123"]]
@@ -145,8 +145,8 @@ def test_every_run_of_a_table_is_trained_once():
     assert {run for entry in TABLES.values() for run in entry.runs(pipeline)} == set(runs)
 
 
-def test_a_partial_page_is_made_of_what_is_there(tmp_path, monkeypatch):
-    """What is there has an absolute path, which no rule makes; what is not is expected all the same."""
+def test_a_partial_page_uses_the_existing_files(tmp_path, monkeypatch):
+    """Existing files have an absolute path that no rule makes. Missing runs are still expected."""
     config = settings.read([], ["partial=true"])
     monkeypatch.chdir(tmp_path)
     pipeline = Pipeline(config)
@@ -171,7 +171,7 @@ def test_the_architecture_of_a_row_of_table_2_is_not_its_name():
     assert {path.parts[-4] for path in logs} == {"en-de"}
 
 
-def test_what_only_a_transformer_has_is_left_out_where_base_is_none():
+def test_figures_of_a_transformer_are_left_out_for_other_architectures():
     demo = "base: {architecture: lstm, N: 4, steps: 300, checkpoint_every: 20}, rows: [base, conv], parsing: null"
     less = Pipeline(settings.read([], [f"scales={{demo: {{{demo}}}}}"]))
     shown = {"figure1", "figure2", "figure3", "figure4", "figure5", "positions", "head_importance"}
@@ -181,19 +181,19 @@ def test_what_only_a_transformer_has_is_left_out_where_base_is_none():
 
 
 @pytest.mark.parametrize(
-    ("base", "figure", "why"),
+    ("base", "figure", "reason"),
     [
         ({"positions": "none"}, "positions", "the base model has no positions"),
         ({"attention": "additive"}, "figure2", "expected dot-product attention in the base model, found additive"),
     ],
 )
-def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, why):
+def test_figures_that_cannot_show_the_base_model_are_left_out(base, figure, reason):
     less = Pipeline(settings.read([], [f"base={json.dumps(base)}"]))
     assert set(FIGURES) - set(made(less, FIGURES)) == {figure}
-    assert obstacles(less)[FIGURES[figure].title] == why
+    assert obstacles(less)[FIGURES[figure].title] == reason
 
 
-def test_a_row_says_what_it_has_at_its_scale():
+def test_a_row_lists_its_settings_at_its_scale():
     config = settings.read([], ["scale=multi30k", "experiments={mine: {h: 2}}"])
     values = Pipeline(config).values(["N-2", "dropout-0.2", "mine"])
     assert values.pop("base").startswith("N=3, d_model=128, d_ff=512, h=8,")

@@ -1,4 +1,4 @@
-"""The benchmarks on toy sizes, with the peers that are installed; some numbers are worked out by hand."""
+"""The benchmarks on toy sizes with the installed peers. Some numbers are computed by hand."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ from transformer.layout import Data
 from transformer.model import weights as checkpoints
 from transformer.training.batches import plan_batches
 
-SQUARE = {"d_model": 24, "h": 2, "d_k": 12, "d_v": 12}  # the widths that all peers have
+SQUARE = {"d_model": 24, "h": 2, "d_k": 12, "d_v": 12}  # all peers support these widths
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Make a run whose model every peer has; without dropout, nothing is left to chance."""
+    """Make a run with a model that every peer supports. It has no dropout and no other randomness."""
     experiment = make_experiment(
         model=SQUARE | {"P_drop": 0.0}, source_tokens=200, target_tokens=200, learning_rate_scale=0.1
     )
@@ -36,7 +36,7 @@ def run(tmp_path_factory):
 
 
 def test_training(data, run, tmp_path):
-    """The batches are the plan's after the warm-up; with the same weights and rate, PyTorch's layers lose as much."""
+    """After the warm-up, the batches follow the plan. With equal weights and rates, PyTorch's losses are equal."""
     train.main(run=run, data=data, steps=6, warm_up=1, in_a_row=1, threads=1, output=tmp_path / "train.json")
     result = json.loads((tmp_path / "train.json").read_text())
     ours, plain = result["systems"]["ours"], result["systems"]["plain"]
@@ -53,7 +53,7 @@ def test_training(data, run, tmp_path):
 
 
 def test_the_papers_models_are_of_their_sizes():
-    """None of their batches is trained on: one takes too long for a test on a processor."""
+    """None of their batches is trained, because one takes too long on a processor."""
     base, big = (workload.of_paper(model, 2000) for model in ("base", "big"))
     assert (base.experiment.model.d_model, base.experiment.model.embedding_rows) == (512, 40960)
     assert (big.experiment.model.d_model, big.experiment.training.target_tokens) == (1024, 25000)
@@ -77,7 +77,7 @@ def test_utilisation_by_hand():
     ("limit", "code", "words"), [(600, 0, "all checks that ran are right"), (1, 1, "kernels failed")]
 )
 def test_a_gpus_first_minutes(tmp_path, capfd, limit, code, words):
-    """On a processor, with small models. What was found before the end is in the file."""
+    """On a processor with small models. The file contains the findings up to the failure."""
     names = ["kernels"] if code else ["kernels", "resume", "together", "base"]
     assert gpu.run_all(tuple(names), limit, tmp_path / "gpu.json") == code
     assert words in capfd.readouterr().out.splitlines()[-1]
@@ -88,7 +88,7 @@ def test_a_gpus_first_minutes(tmp_path, capfd, limit, code, words):
 
 @pytest.mark.slow
 def test_a_gpus_curve_and_translations_are_compared_with_the_records(data, run, tmp_path, monkeypatch):
-    """With a toy for a record: its own translations are right, and a loss far from what a log says is not."""
+    """A toy replaces the record. Its own translations match, and a loss far from the log fails."""
     (tmp_path / "1").symlink_to(run)
     monkeypatch.setattr(gpu, "RECORD", tmp_path)
     monkeypatch.setattr(gpu, "DATA", Data(data))
@@ -100,7 +100,7 @@ def test_a_gpus_curve_and_translations_are_compared_with_the_records(data, run, 
 
 @pytest.mark.slow
 def test_decoding(data, run, tmp_path):
-    """Each system in its own process. Same words greedily, but for outputs of an untrained model cut at their limit."""
+    """Each system has its own process. Greedy outputs agree, unless an untrained model is cut at the limit."""
     decode.main(run=run, data=data, sentences=12, batches=[1, 5], threads=1, output=tmp_path / "decode.json")
     result = json.loads((tmp_path / "decode.json").read_text())
     assert result["left_out"] == {}

@@ -1,4 +1,4 @@
-"""pyproject.toml, requirements.lock and environment.yml say the same, and it is what is installed here."""
+"""pyproject.toml, requirements.lock and environment.yml agree with each other and with the installed packages."""
 
 import importlib.metadata
 import os
@@ -21,18 +21,18 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-CUDA = re.compile(r"(nvidia|cuda)-.*|triton")  # what torch's CUDA build asks for; not in the lock
+CUDA = re.compile(r"(nvidia|cuda)-.*|triton")  # packages of torch's CUDA build; not in the lock
 
 
 def direct() -> list[Requirement]:
-    """Return what pyproject.toml names: to build, to run and to test."""
+    """Return the requirements in pyproject.toml: to build, to run and to test."""
     build, project = PYPROJECT["build-system"], PYPROJECT["project"]
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]
     return [Requirement(line) for line in [*build["requires"], *project["dependencies"], *extras]]
 
 
 def pins(requirements: list[Requirement]) -> dict[str, str]:
-    """Return the versions by package; all must be of the form `package==version`, each once."""
+    """Return the versions by package. Each requirement must have the form `package==version` and occur once."""
     specifiers = {canonicalize_name(requirement.name): str(requirement.specifier) for requirement in requirements}
     assert len(specifiers) == len(requirements)
     assert all(re.fullmatch(r"==[^,]+", specifier) for specifier in specifiers.values())
@@ -46,7 +46,7 @@ def lock() -> dict[str, str]:
 
 @cache
 def needs(package: str, extras: frozenset[str], python: str) -> frozenset[tuple[str, frozenset[str]]]:
-    """Return the packages, with their extras, that `package[extras]` asks for under that Python."""
+    """Return the packages, with extras, that `package[extras]` requires under this Python version."""
     versions = {"python_version": python, "python_full_version": f"{python}.0"}
     return frozenset(
         (canonicalize_name(requirement.name), frozenset(requirement.extras))
@@ -57,7 +57,7 @@ def needs(package: str, extras: frozenset[str], python: str) -> frozenset[tuple[
 
 
 def closure(requirements: list[Requirement], python: str) -> set[str]:
-    """Return the packages and all that these need, from the metadata of what is installed here."""
+    """Return the packages and all their dependencies, from the metadata of the installed packages."""
     todo = [(canonicalize_name(requirement.name), frozenset(requirement.extras)) for requirement in requirements]
     done = set()
     while todo:
@@ -81,7 +81,7 @@ def test_lock_has_all_that_is_needed_and_nothing_else(python: str):
     assert sorted(closure(direct(), python)) == sorted(lock())
 
 
-def test_installed_versions_are_those_of_the_lock():
+def test_installed_versions_agree_with_the_lock():
     installed = {package: Version(importlib.metadata.version(package)).public for package in lock()}
     assert installed == lock()
 
@@ -118,7 +118,7 @@ runpy.run_module({module!r}, run_name="__main__")
 
 
 def run_without_extras(*arguments: str, text: str = "", module: str = "transformer") -> subprocess.CompletedProcess:
-    """Run a subcommand, or another module, as if only what `dependencies` names and needs were installed."""
+    """Run a subcommand, or another module, with only the packages in `dependencies` and their dependencies."""
     there = closure([Requirement(line) for line in PYPROJECT["project"]["dependencies"]], PYTHONS[0])
     packages = importlib.metadata.packages_distributions().items()
     missing = {module for module, of in packages if not set(map(canonicalize_name, of)) & {*there, "transformer"}}

@@ -1,4 +1,4 @@
-"""Examples in Python, of docs/, print what they say; the tour's plain model is this project's.
+"""Examples in Python in docs/ print the output that the docs show. The tour's plain model equals this project's.
 
 Those of README.md and of docs/export.md run in test_environment.py, in the smallest installation.
 """
@@ -23,28 +23,28 @@ PAGES = [page for page in PAGES if "pycon" in dict(BLOCKS[page])]
 
 
 def run(page: Path) -> dict:
-    """Run a page's blocks in order, prompts as doctests; return the names that they define."""
+    """Run a page's blocks in order, prompts as doctests. Return the names that they define."""
     names, runner = {}, doctest.DocTestRunner()
     for kind, code in BLOCKS[page]:
         if kind == "pycon":
             test = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), 0)
             runner.run(test, clear_globs=False)
             names |= test.globs
-        elif page.name == "tour.md":  # others need libraries and folders: tests/translation/test_export.py
+        elif page.name == "tour.md":  # other pages need libraries and folders: tests/translation/test_export.py
             exec(code, names)
     assert runner.summarize().failed == 0
     return names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_print_what_they_say(page, monkeypatch):
+def test_examples_print_their_documented_output(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     run(page)
 
 
 @torch.inference_mode()
 def test_the_tours_plain_model_has_the_logits_of_the_fast_one(monkeypatch):
-    """In float64, where rounding is no part of the difference."""
+    """The comparison uses float64, so that rounding does not matter."""
     monkeypatch.chdir(ROOT)
     plain = run(ROOT / "docs/tour.md")["plain"]
     model = transformer.load("results/record/multi30k/runs/en-de/base/1")

@@ -1,4 +1,4 @@
-"""Imports, in code or by a string: a package of transformer/ uses lower layers only, without a circle."""
+"""Imports, in code or in strings: a package of transformer/ uses only lower layers, without cycles."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "transformer").rglob("*.py"))
 NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES}
 
-LAYERS = (  # lowest first; a new package must be placed
+LAYERS = (  # from the lowest to the highest; a new package must be added
     ("layout", "storage"),
     ("config", "process"),
     ("cli", "device"),
@@ -24,13 +24,13 @@ LAYERS = (  # lowest first; a new package must be placed
     ("commands",),
     ("__main__",),
 )
-# These need no model: all may use them.
+# These modules need no model, so all packages may use them.
 MODEL_FREE = tuple(f"transformer.evaluation.{name}" for name in ("analyses", "bleu", "scores", "significance"))
 PLACES = {name: place for place, layer in enumerate(LAYERS) for name in layer}
 
 
 def imported(path: Path) -> set[str]:
-    """Return all that a file imports, wherever in it, by full name: `from a import b` counts as a.b."""
+    """Return the full names of all imports anywhere in a file. `from a import b` counts as a.b."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -49,7 +49,7 @@ FUNCTIONS = {NAMES[path].removesuffix(".__init__"): functions_of(path) for path 
 
 
 def named(path: Path) -> set[str]:
-    """Return the modules that a file names by a string: "module:function", or a dotted name, whole or its end."""
+    """Return the modules named in a file's strings: "module:function", or a dotted name or its end."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -61,7 +61,7 @@ def named(path: Path) -> set[str]:
 
 
 def upward(uses: dict[str, set[str]]) -> set[str]:
-    """List the uses of a package by one in the same layer or in a lower one."""
+    """List the uses of a package by a package in the same or a lower layer."""
     return {
         f"{name} uses {other}"
         for name, others in uses.items()
@@ -73,14 +73,14 @@ def upward(uses: dict[str, set[str]]) -> set[str]:
 
 
 def test_packages_import_lower_layers_only():
-    """Each package stands in one layer; modules are named in full, none relatively and none Snakemake."""
+    """Each package is in one layer. Imports have full names, none is relative and none is Snakemake."""
     assert PLACES.keys() == {name.split(".")[1] for name in NAMES.values()} - {"__init__"}
     assert not {other.split(".")[0] for others in IMPORTS.values() for other in others} & {"", "snakemake"}
     assert upward(IMPORTS) == set()
 
 
 def test_no_string_names_a_module_of_a_higher_layer():
-    """Of the command line, subcommands are so named, as their modules are imported only when they run."""
+    """Only the command line names subcommands in strings, because it imports their modules only when they run."""
     assert upward({NAMES[path]: named(path) for path in MODULES if path.stem != "cli"}) == set()
 
 
@@ -97,13 +97,13 @@ def test_a_workflow_starts_without_torch_numpy_and_pandas():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "\n"
 
 
-def test_the_workflow_imports_what_is_made_for_it():
+def test_the_workflow_imports_only_packages_meant_for_it():
     files = [path for path in (ROOT / "workflow").rglob("*") if path.suffix in (".smk", ".py", "") and path.is_file()]
     pattern = re.compile(r"^\s*(?:import|from)\s+transformer(?:\.(\w+))?", re.MULTILINE)
     names = {name for path in files for name in pattern.findall(path.read_text("utf-8"))}
     assert names <= {"", "cli", "config", "data", "evaluation", "layout", "parsing", "pipeline", "report", "storage"}
 
 
-def test_file_names_of_results_are_spelt_in_layout_alone():
+def test_only_layout_contains_file_names_of_results():
     spelt = re.compile(r'"(?:run\.json|experiment\.yaml|decoding\.yaml|average\.safetensors|metrics\.jsonl)"')
     assert [NAMES[path] for path in MODULES if path.stem != "layout" and spelt.search(path.read_text("utf-8"))] == []

@@ -1,4 +1,4 @@
-"""README.md and docs/: what they link to and show exists, and the recorded results are those of results/record."""
+"""README.md and docs/: their links and images exist, and their recorded results agree with results/record."""
 
 import contextlib
 import re
@@ -19,7 +19,7 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 
 def links(page: Path) -> set[tuple[Path, str]]:
-    """Return the files and folders that a page links to or shows as images, each with the heading in it, or nothing."""
+    """Return a page's links and images as files or folders, each with the linked heading or nothing."""
     targets = re.findall(r'\]\(([^)#]+)#?([^)]*)\)|src="([^"]+)"', TEXT[page])
     own = [(link or image, heading) for link, heading, image in targets if not link.startswith("http")]
     return {((page.parent / path).resolve(), heading) for path, heading in own}
@@ -31,7 +31,7 @@ def test_links_lead_somewhere(page):
         assert path.exists()
         lines = path.read_text(encoding="utf-8").splitlines() if heading else []
         titles = [re.sub(r"[^\w\- ]", "", line).strip() for line in lines if line.startswith("#")]
-        headings = {title.lower().replace(" ", "-") for title in titles}  # as GitHub names them
+        headings = {title.lower().replace(" ", "-") for title in titles}  # GitHub's form of headings
         assert not heading or heading in headings
 
 
@@ -48,7 +48,7 @@ def test_commands_and_options_exist(page, capsys):
 
 @each_page
 def test_keys_exist(page):
-    """In YAML, added to config.yaml and to the README's examples as Snakemake adds it, and after --config."""
+    """In YAML, added to config.yaml and to the README's examples like Snakemake adds it, and after --config."""
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     for example in re.findall(r"```yaml\n(.*?)```", TEXT[README] + TEXT[page], re.DOTALL):
         update_config(config, yaml.safe_load(example))

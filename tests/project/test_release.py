@@ -1,4 +1,4 @@
-"""A release: one version everywhere, licences as documented, and a package that works where pip installs it."""
+"""A release: one version everywhere, licences as documented, and a package that works when installed with pip."""
 
 import importlib.metadata
 import os
@@ -22,7 +22,7 @@ from transformer.data.grammar import take
 ROOT = Path(__file__).parents[2]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
 LICENCES = (ROOT / "docs/licences.md").read_text("utf-8")
-OTHER = re.compile(r"GPL|MPL|Mozilla|GNU|Proprietary|Commercial")  # than permissive
+OTHER = re.compile(r"GPL|MPL|Mozilla|GNU|Proprietary|Commercial")  # licences that are not permissive
 OUTSIDE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
@@ -46,7 +46,7 @@ def test_licences_speak_of_every_download_and_of_no_other():
     assert [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in downloads)] == []
 
 
-def test_packages_that_are_not_permissive_are_those_that_licences_name():
+def test_licences_lists_the_packages_that_are_not_permissive():
     lines = (ROOT / "requirements.lock").read_text("utf-8").split("\n")
     stated = {(name := line.split("==")[0]): licence(name) for line in lines if line and not line.startswith("#")}
     assert [name for name, text in stated.items() if not text] == []
@@ -55,12 +55,12 @@ def test_packages_that_are_not_permissive_are_those_that_licences_name():
 
 
 def licence(package: str) -> str:
-    """Return what a package's metadata say of its licence, else the first line of its licence file."""
+    """Return the licence in a package's metadata, or else the first line of its licence file."""
     distribution = importlib.metadata.distribution(package)
     metadata = distribution.metadata
-    said = [metadata.get("License-Expression", ""), metadata.get("License", "").split("\n")[0]]
-    said += [classifier for classifier in metadata.get_all("Classifier", []) if classifier.startswith("License")]
-    if text := " ".join(filter(None, said)):
+    licences = [metadata.get("License-Expression", ""), metadata.get("License", "").split("\n")[0]]
+    licences += [classifier for classifier in metadata.get_all("Classifier", []) if classifier.startswith("License")]
+    if text := " ".join(filter(None, licences)):
         return text
     (file,) = [file for file in distribution.files if re.match("LICEN[CS]E", file.name)]
     return file.read_text().split("\n")[0]
@@ -79,7 +79,7 @@ def test_version_is_printed_with_the_commit_and_without_torch():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """Build the package as pip does, in a copy of the checkout, and without a network."""
+    """Build the package like pip, in a copy of the checkout and without a network."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, source)
@@ -92,7 +92,7 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(wheel, tmp_path_factory) -> Path:
-    """Return the programs of an environment with that package and, from ours, all that it needs."""
+    """Return the programs of an environment with this package and its dependencies from our environment."""
     folder = tmp_path_factory.mktemp("project") / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")

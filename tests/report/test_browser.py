@@ -1,4 +1,4 @@
-"""The page of a scale, and the page to try a model, in a real browser: Chromium with its driver, and axe-core."""
+"""The page of a scale and the page to try a model in a real browser: Chromium with its driver, and axe-core."""
 
 import threading
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from transformer.report.live import _BODY, Trial
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_processor")]
 
-# Keeps what the page has shown as the translation, and counts its questions.
+# Records the translations that the page has shown, and counts its requests.
 WATCH = """
     window.seen = [];
     window.sent = 0;
@@ -34,7 +34,7 @@ WATCH = """
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory) -> str:
-    """Return the address of the page of a scale."""
+    """Return the URL of the page of a scale."""
     return page.write_page(tmp_path_factory.mktemp("page")).as_uri()
 
 
@@ -45,7 +45,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(run) -> Iterator[str]:
-    """Return the address of the page to try a model."""
+    """Return the URL of the page to try a model."""
     with served(run) as (_, address):
         yield address
 
@@ -77,7 +77,7 @@ def tap(browser, to) -> None:
 
 
 def wait_for(browser, selector: str, text: str) -> None:
-    """Wait until an element's text begins with this one, or is empty if this one is: a busy browser is slow."""
+    """Wait until an element's text begins with `text`, or is empty if `text` is empty. A busy browser is slow."""
 
     def there(browser) -> bool:
         found = element(browser, selector).text
@@ -102,7 +102,7 @@ def texts(elements) -> list[str]:
     return [one.text for one in elements]
 
 
-# The page of a scale.
+# The page of a scale
 
 
 def test_number_opens_its_runs_by_click_and_by_key_and_closes(browser, url):
@@ -122,7 +122,7 @@ def test_number_opens_its_runs_by_click_and_by_key_and_closes(browser, url):
 
 
 def test_viewer_follows_the_pointer_and_holds_a_click_or_a_tap(browser, url):
-    """In layer 1 head m looks at key m, counted from 0, by 0.7, at the three others by 0.1."""
+    """In layer 1, head m gives 0.7 to key m, counted from 0, and 0.1 to each of the three other keys."""
     show(browser, url)
     hear(browser, "All words: layer 1, head 1.")
     assert lines(browser) == 4 * 4
@@ -150,7 +150,7 @@ def test_viewer_follows_the_pointer_and_holds_a_click_or_a_tap(browser, url):
 
 
 def test_viewer_answers_keys(browser, url):
-    """In layer 2 head 1 looks at key 1; a decoder has three words, and reads them one behind what it writes."""
+    """In layer 2, head 1 looks at key 1. A decoder has three words, and reads each one step after it is written."""
     show(browser, url)
     browser.execute_script("document.getElementById('queries').firstChild.focus()")
     press(browser, Keys.ARROW_DOWN)
@@ -174,7 +174,7 @@ def test_viewer_answers_keys(browser, url):
 
 
 def test_nothing_overflows_a_telephone(browser, url):
-    """The wide table scrolls in its own box, and a card in its dialog."""
+    """The wide table scrolls in its box, and a card in its dialog."""
     show(browser, url, TELEPHONE)
     check_width(browser)
     wide = "const box = document.querySelector('#tables .scroll'); return box.scrollWidth > 2 * box.clientWidth"
@@ -186,8 +186,8 @@ def test_nothing_overflows_a_telephone(browser, url):
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_record_says_what_was_found_on_its_first_screen(browser, width: int):
-    """Base's scores and Table 3's verdicts; at a desk the whole page, folded, has no more than twenty screens."""
+def test_the_first_screen_of_the_record_has_the_findings(browser, width: int):
+    """Base's scores and Table 3's verdicts are visible. On a desktop, the folded page has up to twenty screens."""
     show(browser, (ROOT / "results/record/multi30k/report.html").as_uri(), width)
     scores, found = browser.find_elements(By.CSS_SELECTOR, ".found")
     assert scores.text.count("BLEU: ") == 2
@@ -215,11 +215,11 @@ def test_axe_finds_nothing_serious(browser, url, scheme: str):
     check_access(browser)
 
 
-# The page to try a model.
+# The page to try a model
 
 
 def write(browser, text: str) -> None:
-    """Put a text in place of what is there."""
+    """Replace the text."""
     element(browser, "#text").send_keys(Keys.CONTROL, "a")
     element(browser, "#text").send_keys(text or Keys.DELETE)
 
@@ -245,7 +245,7 @@ def test_translates_as_one_types_with_the_best_and_the_attention(browser, addres
     picture = lxml.etree.fromstring(saved)
     assert [text.text for text in picture.iter("{*}text")] == [*sentence["target"], *sentence["source"]]
     assert len(list(picture.iter("{*}path"))) == len(browser.find_elements(By.CSS_SELECTOR, "#lines path"))
-    found = question(address, "mn op mn")  # for which the viewer keeps these
+    found = question(address, "mn op mn")  # the viewer keeps its settings for this text
     write(browser, "mn op mn")
     wait_for(browser, "#translation", found["translations"][0]["text"])
     (sentence,) = found["attention"]["sentences"]
@@ -258,20 +258,20 @@ def test_translates_as_one_types_with_the_best_and_the_attention(browser, addres
     assert not element(browser, "#viewer").is_displayed()
 
 
-def test_limits_are_told_in_words(browser, address):
+def test_limits_are_stated_in_words(browser, address):
     show(browser, address)
     write(browser, "ab " * 81)
     wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, as the tokeniser cuts them, found 81")
     browser.execute_script("document.getElementById('text').value = 'a'.repeat(arguments[0])", _BODY)
     element(browser, "#text").send_keys("b")
-    wait_for(browser, "#problem", f"This is too long: {_BODY + 12} bytes, at most {_BODY} are read.")
+    wait_for(browser, "#problem", f"This text is too long: {_BODY + 12} bytes, the maximum is {_BODY}.")
     write(browser, "ab")
     wait_for(browser, "#translation", question(address, "ab")["translations"][0]["text"])
     assert element(browser, "#problem").text == ""
 
 
-def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(browser, run):
-    """The first question is being worked out when the second comes; its answer comes and is not shown."""
+def test_only_the_newest_answer_is_shown_and_a_missing_server_is_reported(browser, run):
+    """The first request is in progress when the second arrives. The answer to the first request is not shown."""
     asked, go = [], threading.Event()
 
     def slow(text: str) -> dict:
@@ -292,7 +292,7 @@ def test_only_the_newest_answer_is_shown_and_a_server_that_is_gone_is_told(brows
         assert asked == ["first", "second"]
         assert browser.execute_script("return seen") == ["second"]
     write(browser, "third")
-    wait_for(browser, "#problem", "The server does not answer. If it was ended, start it again and type on.")
+    wait_for(browser, "#problem", "The server does not answer. If it has stopped, restart it and continue typing.")
     assert element(browser, "#translation").text == ""
 
 

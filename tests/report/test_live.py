@@ -1,4 +1,4 @@
-"""`serve`, a real process: its answers are the model's, and bad requests are refused."""
+"""`serve` as a real process: its answers equal the model's, and bad requests are refused."""
 
 import json
 import shutil
@@ -45,14 +45,14 @@ def trial(run):
     return Trial(run)
 
 
-# Answers.
+# Answers
 
 
-def test_translations_are_those_of_translate(run, address, tmp_path):
+def test_translations_equal_those_of_translate(run, address, tmp_path):
     do("translate", "--run", run, "--input", write_text(tmp_path / "text", LINES), "--output", tmp_path / "out")
     expected = (tmp_path / "out").read_text("utf-8").splitlines()
     assert len(set(expected)) > 4
-    with ThreadPoolExecutor(len(LINES)) as pool:  # at once, and each gets its own
+    with ThreadPoolExecutor(len(LINES)) as pool:  # all requests at once, and each gets its own answer
         found = list(pool.map(lambda line: question(address, line), LINES))
     assert [answer["translations"][0]["text"] for answer in found] == expected
 
@@ -75,8 +75,8 @@ def test_scores_and_attention_are_the_models(address, trial):
         assert values == pytest.approx(expected.numpy(), abs=6e-4)
 
 
-def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
-    """What the run says is shown as text."""
+def test_page_names_its_model_and_loads_nothing_else(trial):
+    """The run's texts are shown as plain text."""
     trial = copy(trial)
     trial.experiment = structs.replace(trial.experiment, label="<script>alert(1)</script>")
     text = trial.page()
@@ -88,7 +88,7 @@ def test_page_says_which_model_it_is_and_loads_nothing_else(trial):
 
 
 def test_page_begins_with_a_sentence_of_the_scales_page(run, tmp_path):
-    """The shortest of those in the model's own language; without such a page, with none."""
+    """It is the shortest sentence in the model's language. Without such a page, the text is empty."""
     folder = tmp_path / "runs/en-de/base/1"
     shutil.copytree(run, folder)
     assert Trial(folder).example() == ""
@@ -102,8 +102,8 @@ def test_page_begins_with_a_sentence_of_the_scales_page(run, tmp_path):
     assert Trial(folder).example() == ""
 
 
-def test_questions_whose_client_has_left_are_not_worked_out():
-    """The model is busy with the first; the page gives the second up for the third."""
+def test_requests_of_disconnected_clients_are_not_answered():
+    """The model is busy with the first request. The page replaces the second request by the third."""
     asked, begun, go = [], threading.Event(), threading.Event()
 
     def answer(text):
@@ -119,15 +119,15 @@ def test_questions_whose_client_has_left_are_not_worked_out():
         head = f"Host: {urlsplit(address).netloc}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
         with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as client:
             client.sendall(f"POST /translate HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
-            ask(address, "", None)  # by whose answer the server has read the second
-        ask(address, "", None)  # and has seen its end
+            ask(address, "", None)  # its answer shows that the server has read the second request
+        ask(address, "", None)  # and has seen that its client has left
         third = pool.submit(question, address, "third")
         go.set()
         assert (first.result(60), third.result(60)) == ({"text": "first"}, {"text": "third"})
     assert asked == ["first", "third"]
 
 
-# Refusals.
+# Refusals
 
 REFUSED = {
     "path": ({"path": "x"}, 404, "expected GET / or POST /translate, found POST /x"),
@@ -154,7 +154,7 @@ def test_requests_are_refused_in_one_line_of_json(address, case):
 
 
 def test_only_this_machine_may_ask_by_its_own_name(address):
-    """A foreign name may lead to this machine."""
+    """A foreign name may resolve to this machine."""
     port = urlsplit(address).port
     assert ask(address, Host="evil.example")[::2] == (400, b"Invalid host header")
     for host in (f"127.0.0.1:{port}", f"localhost:{port}"):

@@ -1,4 +1,4 @@
-"""The page shows what the files say, and names what is not there."""
+"""The page shows the contents of the files, and lists missing files."""
 
 import re
 from itertools import pairwise
@@ -63,7 +63,7 @@ def test_what_is_not_there_is_named(text: str):
     assert "A grammar made up" not in text
 
 
-def test_page_of_nothing_says_so(tmp_path: Path):
+def test_page_without_results_lists_everything_as_missing(tmp_path: Path):
     files, params = page.write_inputs(tmp_path)
     params |= {"data_of_paper": True, "made_up": True, "missing": {"Attention viewer": "none"}}
     build_page({key: [] for key in files}, params, tmp_path / "report.html")

@@ -1,4 +1,4 @@
-"""The runs behind a page: how close they come to the paper, their hours and cards; `explain` prints the cards."""
+"""The runs behind a page: their closeness to the paper, their hours and cards. `explain` prints the cards."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_how_close():
     assert [cell.text for cell in fragment.find(".//thead/tr")] == ["Model", "Ours"]
 
 
-def test_score_whose_training_is_gone_tells_of_it(tmp_path: Path):
+def test_score_of_a_missing_training_describes_the_training(tmp_path: Path):
     (tmp_path / "test.json").write_text(json.dumps(page.score(about_run(experiment="big"))))
     (card,) = run_cards({}, [tmp_path / "test.json"])
     assert (card.run, card.facts["Steps"], card.scores[0]["file"]) == ("en-de/big/1", "6,000", "test.json")
@@ -47,7 +47,7 @@ def test_score_whose_training_is_gone_tells_of_it(tmp_path: Path):
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch) -> None:
-    """Write Table 2, a row of twelve numbers from two runs, and one of these runs, not in the folder "results"."""
+    """Write Table 2 with a row of twelve numbers from two runs, and one of the runs, not in the folder "results"."""
     page.write_inputs(tmp_path / "kept/demo")
     (tmp_path / "config.yaml").write_bytes((ROOT / "config.yaml").read_bytes())
     (tmp_path / "config").symlink_to(ROOT / "config")

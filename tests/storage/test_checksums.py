@@ -1,4 +1,4 @@
-"""Files of another run or another data, and damaged ones: one line that names the file, never a wrong result."""
+"""Foreign and damaged files cause one line with the file's name, never a wrong result."""
 
 import json
 import re
@@ -30,7 +30,7 @@ from transformer.training.distributed import World
 
 ROOT = Path(__file__).parents[2]
 RUN, DATA, EXPORT = "runs/en-de/base/1", "data/en-de", "export"
-WORDS = (*("ba", "dc", "fe", "hg"), *("ji", "lk", "nm", "po"))  # of another vocabulary of the same size
+WORDS = (*("ba", "dc", "fe", "hg"), *("ji", "lk", "nm", "po"))  # words of another vocabulary with the same size
 PAIRS = ["--source", "test.en", "--target", "test.en", "--sentences", 10, "--output", "out.json"]
 COMMANDS = {
     "train": ["train", RUN, "--data", DATA, "--threads", 1],
@@ -45,7 +45,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """Return a folder with a run from its data to its export, with files of others, and with what else is read."""
+    """Return a folder with a run from its data to its export, with files of other runs and further inputs."""
     folder = tmp_path_factory.mktemp("made")
     make_data(folder / DATA, random_lines(1, 30), random_lines(2, 8))
     make_data(folder / "other", random_lines(3, 30), random_lines(4, 8))
@@ -83,7 +83,7 @@ def of(other: str) -> Callable[[Path], None]:
 
 
 def with_model(**changes) -> Callable[[Path], None]:
-    """Change settings without another shape of any weight."""
+    """Change settings without changing the shape of a weight."""
     return lambda path: save(make_experiment(steps=6, model=changes), path)
 
 
@@ -92,7 +92,7 @@ def count_again(path: Path) -> None:
 
 
 MODEL, RECORD = f"{RUN}/vocabulary.model", f"{RUN}/experiment.yaml"
-FAULTS = [  # the file, what happens to it, who reads it next
+FAULTS = [  # the file, its fault, the command that reads it next
     *((f"{DATA}/{name}", of(f"other/{name}"), "train") for name in ("train.source.ids", "dev.target.ids")),
     *((f"{DATA}/{name}", flip, "train") for name in ("train.target.ids", "train.source.offsets", "vocabulary.model")),
     (f"{DATA}/train.source.offsets", flip, "lengths"),
@@ -146,7 +146,7 @@ def sampled(place: Path):
 
 
 @pytest.mark.parametrize("name", [f"{RUN}/test.hyp", "test.en"])
-def test_the_page_shows_what_was_scored(place, name):
+def test_the_page_shows_the_scored_translation(place, name):
     sampled(place)
     flip(place / name)
     with pytest.raises(InputError, match=f"^{name}: damaged, or replaced after {RUN}/test.json was written"):
@@ -170,7 +170,7 @@ def test_older_records_are_read_as_they_are(place):
 
 @pytest.mark.usefixtures("on_the_processor")
 def test_each_of_several_processes_reads_a_share(place, monkeypatch):
-    """All hear of the fault that one has found."""
+    """The fault found by one process is reported to all."""
     read, data, processor = [], Data(DATA), torch.device("cpu")
     monkeypatch.setattr(loop, "require_sums", lambda record, sums, paths: read.extend(path.name for path in paths))
     monkeypatch.setattr(World, "gather", lambda world, value: [value, "dev.target.ids: damaged"][: world.size])
@@ -181,7 +181,7 @@ def test_each_of_several_processes_reads_a_share(place, monkeypatch):
     assert len(set(read)) == len(read) == 9
 
 
-# Files that nobody has written.
+# Files not written by this project
 
 READERS: dict[str, Callable[[Path], Any]] = {
     f"{RUN}/experiment.yaml": load,
@@ -202,7 +202,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "half a character": lambda content: b'{"\\ud800": "\\udfff"}',
     "a key twice": lambda content: b'{"a": 1, "a": 2}',
 }
-# Single values: the file, the keys, the value there, and the words that say so.
+# Single values: the file, the keys, the value, and the expected words of the error.
 VALUES: list[tuple[str, list, Any, str]] = [
     (f"{RUN}/test.json", ["scores", "sacrebleu"], "high", "scores.sacrebleu: expected object, found 'high'"),
     (f"{RUN}/test.json", ["draws", 3], float("nan"), "cannot be read as JSON"),
@@ -245,7 +245,7 @@ def test_weights_that_are_not_finite_are_named(place: Path, factor: float):
 
 @pytest.mark.usefixtures("on_the_processor")
 def test_damaged_lines_of_a_log_are_dropped_and_named(place: Path, caplog):
-    """A training goes on: with binary garbage, a wrong type, half a line; the other lines stay."""
+    """The training resumes after binary garbage, a wrong type, or half a line. The other lines stay."""
     (place / RUN / "run.json").unlink()
     (state,) = (place / RUN / "state").glob("*/")
     (state / "run.json").unlink()

@@ -1,4 +1,4 @@
-"""Files are whole or absent; what a line of text is, and what is an error."""
+"""Files are complete or absent. These tests also define lines of text and errors."""
 
 import gzip
 import hashlib
@@ -20,14 +20,14 @@ OLD = "old\n"
 
 @pytest.fixture
 def path(tmp_path):
-    """A file that holds OLD, alone in its folder."""
+    """A file with the content OLD, the only one in its folder."""
     path = tmp_path / "name.txt"
     path.write_text(OLD)
     return path
 
 
 def assert_untouched(path):
-    """The old file is there and nothing else."""
+    """Check that the old file exists, and nothing else."""
     assert path.read_text() == OLD
     assert os.listdir(path.parent) == [path.name]
 
@@ -56,7 +56,7 @@ def test_an_interrupted_writer_leaves_the_old_file(path):
 
 @contextmanager
 def full_disk():
-    """Let the system refuse what goes beyond 4 KiB in a file, as a full disk does: part is written, then OSError."""
+    """Let writes beyond 4 KiB fail like on a full disk: a part is written, then OSError is raised."""
     handler, limits = signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
@@ -66,7 +66,7 @@ def full_disk():
         signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.parametrize("size", [5000, 1_000_000])  # within a write buffer, so that only the flush fails; beyond it
+@pytest.mark.parametrize("size", [5000, 1_000_000])  # within a write buffer, where only the flush fails; beyond it
 def test_a_full_disk_leaves_the_old_file(path, size):
     with pytest.raises(OSError, match="File too large"), full_disk(), replacing(path) as file:
         file.write("x" * size)
@@ -75,13 +75,13 @@ def test_a_full_disk_leaves_the_old_file(path, size):
 
 def test_an_output_that_cannot_be_made_is_named_and_not_its_temporary_file():
     with pytest.raises(OSError, match=r": '/proc/out\.de'"), replacing("/proc/out.de"):
-        pytest.fail("opened")  # where nobody, root neither, can make a file
+        pytest.fail("opened")  # nobody can make a file here, not even root
 
 
 def test_a_folder_is_refused_before_anything_is_made(tmp_path):
     for path in (tmp_path, ""):
         with pytest.raises(IsADirectoryError), replacing(path):
-            pytest.fail("opened")  # and lose what takes hours
+            pytest.fail("opened")  # the result of hours would be lost
 
 
 def test_a_pipe_stays_one(tmp_path):
@@ -93,7 +93,7 @@ def test_a_pipe_stays_one(tmp_path):
     os.close(reader)
 
 
-def test_standard_output_keeps_what_is_before_and_what_comes_after(tmp_path):
+def test_standard_output_keeps_earlier_and_later_content(tmp_path):
     program = "from transformer.storage.files import write; write('/dev/stdout', 'text, '); print('and more')"
     path = tmp_path / "out"
     path.write_text("kept\n")
@@ -102,7 +102,7 @@ def test_standard_output_keeps_what_is_before_and_what_comes_after(tmp_path):
     assert path.read_text() == "kept\ntext, and more\n"
 
 
-# Each of these ends a line for str.splitlines or for a text file of Python; none does here.
+# For str.splitlines or Python's text files, each of these characters ends a line. Here none does.
 INSIDE = ["\u2028", "\u2029", "\x85", "\r", "\x0b", "\x0c", "\x1c", "\x1e"]
 
 
@@ -142,7 +142,7 @@ def test_a_file_that_is_packed_is_called_so(write):
 
 
 def test_a_line_that_is_too_long_is_named(write):
-    """One that is as long as it may be is read."""
+    """A line of the maximum length is read."""
     most = "a" * LONGEST_LINE
     assert list(read_lines(write(f"{most}\nb\n{most}"))) == [most, "b", most]
     path = write(f"one\n{most}a\nthree\nfour\n")
@@ -151,7 +151,7 @@ def test_a_line_that_is_too_long_is_named(write):
 
 
 @given(st.lists(st.integers(0, GROUP + 1)), st.integers(1, 5))
-def test_groups_are_all_items_and_begin_no_item_beyond_what_is_held_together(sizes, most):
+def test_groups_have_all_items_and_start_none_beyond_the_limit(sizes, most):
     lists = list(groups(sizes, most, lambda size: size))
     assert [size for group in lists for size in group] == sizes
     for number, group in enumerate(lists):

@@ -1,4 +1,4 @@
-"""Which commit a run names: that of a real repository, with a mark where the code is not the commit's."""
+"""The commit of a run comes from a real repository, with a mark if the code differs from the commit."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def repository(tmp_path):
 
 @pytest.mark.parametrize("edited", [None, *FILES])
 def test_what_is_edited_is_marked_unless_it_is_a_result(repository, edited):
-    """A run that was recorded while another trains is no change of the code that trains; nor are foreign files."""
+    """Recording a run while another trains does not change the training code. Foreign files do not count either."""
     with open(repository / (edited or "notes"), "ab") as file:
         file.write(b"\n")
     mark = "+changes" if edited and not edited.startswith("results/") else ""

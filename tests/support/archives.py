@@ -1,4 +1,4 @@
-"""Archives and texts in the forms in which WMT publishes them."""
+"""Archives and texts in the formats of WMT."""
 
 import hashlib
 import io
@@ -11,7 +11,7 @@ def plain(lines: list[str]) -> bytes:
 
 
 def sgm(kind: str, lines: list[str]) -> bytes:
-    """Write WMT's test format, two sentences a document."""
+    """Write WMT's test format with two sentences per document."""
     documents = []
     for start in range(0, len(lines), 2):
         text = [line.replace("&", "&amp;") for line in lines[start : start + 2]]
@@ -21,7 +21,7 @@ def sgm(kind: str, lines: list[str]) -> bytes:
 
 
 def packed(name: str, members: dict[str, bytes]) -> bytes:
-    """Pack a .tar or a .tgz, as its name says."""
+    """Pack a .tar or a .tgz, depending on the name."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w" if name.endswith(".tar") else "w:gz") as archive:
         for path, content in members.items():
@@ -40,5 +40,5 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 
 def about(data: bytes, *urls: str) -> dict:
-    """Return a download's entry in config.yaml."""
+    """Return the entry of a download in config.yaml."""
     return {"urls": [*urls], "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}

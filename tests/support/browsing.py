@@ -1,4 +1,4 @@
-"""Pages in a real browser, and what each of them must pass there: no error, no network, a telephone, axe-core."""
+"""Pages in a real browser, and checks for all of them: no errors, no network, a phone's width, axe-core."""
 
 import json
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from selenium import webdriver
 from support.tools import needs
 
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
-TELEPHONE, DESK = 360, 1100  # pixels across
+TELEPHONE, DESK = 360, 1100  # widths in pixels
 SERIOUS = ("serious", "critical")
 ALL = ("minor", "moderate", *SERIOUS)
 
 
 @contextmanager
 def started() -> Iterator[webdriver.Chrome]:
-    """Start Chromium without a window; it logs what it asks the network for."""
+    """Start Chromium without a window. It logs its network requests."""
     options = webdriver.ChromeOptions()
     for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(option)
@@ -30,7 +30,7 @@ def started() -> Iterator[webdriver.Chrome]:
 
 
 def show(browser, url: str, width: int = DESK, scheme: str = "light") -> None:
-    """Open the page so many pixels wide, in these colours."""
+    """Open the page with this width in pixels and this colour scheme."""
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width == TELEPHONE}
     colors = {"media": "screen", "features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -44,9 +44,9 @@ def open_cards(browser) -> None:
 
 
 def check_loading(browser, url: str) -> None:
-    """Check that the console has no error, and that the page asked for no address but its own."""
+    """Check that the console has no error, and that the page requested only its own URL."""
     show(browser, url)
-    browser.get_log("browser"), browser.get_log("performance")  # what came before
+    browser.get_log("browser"), browser.get_log("performance")  # discard earlier log entries
     browser.refresh()
     assert browser.get_log("browser") == []
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -56,14 +56,14 @@ def check_loading(browser, url: str) -> None:
 
 
 def check_width(browser) -> None:
-    """Check that nothing on a telephone is wider than it, not even in the cards of the runs."""
+    """Check that nothing is wider than a phone's screen, including the cards of the runs."""
     open_cards(browser)
     across = browser.execute_script("return [document.scrollingElement.scrollWidth, innerWidth]")
     assert across == [TELEPHONE, TELEPHONE]
 
 
 def check_access(browser, impacts: tuple[str, ...] = SERIOUS, passed: tuple[str, ...] = ("button-name",)) -> None:
-    """Check that axe-core finds nothing of these impacts on the page as it is shown: names, roles, contrast."""
+    """Check that axe-core finds no problem of these impacts on the visible page: names, roles, contrast."""
     axe = Path(needs(str(AXE), "npm install --no-package-lock"))
     open_cards(browser)
     browser.execute_script(axe.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""All that is made of a scale's runs, without Snakemake: `python building.py CONFIGFILE`, in a project's folder."""
+"""Build all outputs of a scale without Snakemake: `python building.py CONFIGFILE` in a project's folder."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from transformer.report.page import build_page
 
 
 def build_all(configfile: str | Path) -> None:
-    """Make all tables, all figures and the page from files that are there."""
+    """Build all tables, all figures and the page from existing files."""
     pipeline = Pipeline(read([str(configfile)], []))
     kinds = ((TABLES, build_table, pipeline.files.table), (FIGURES, build_figure, pipeline.files.figure))
     for entries, build, path in kinds:
@@ -25,7 +25,7 @@ def build_all(configfile: str | Path) -> None:
 
 
 def as_texts(files: dict[str, Path | list[Path]]) -> dict[str, str | list[str]]:
-    """Return files as Snakemake gives them to a script."""
+    """Return the files in the form of Snakemake's scripts: paths as strings."""
     return {name: str(path) if isinstance(path, Path) else list(map(str, path)) for name, path in files.items()}
 
 

@@ -1,4 +1,4 @@
-"""The command line, called as a user calls it."""
+"""The command line, called like a user calls it."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def do(*argv) -> None:
 
 
 def error(*argv) -> str:
-    """Return the one line that `python -m transformer` ends with on bad input, without its beginning."""
+    """Return the error line of `python -m transformer` on bad input, without its prefix."""
     with pytest.raises(SystemExit) as stopped:
         do(*argv)
     message, beginning = stopped.value.code, f"transformer {argv[0]}: error: "

@@ -1,4 +1,4 @@
-"""Real downloads of config.yaml, from the folder TRANSFORMER_MIRROR, which `fetch --mirror` reads, too."""
+"""Real downloads of config.yaml from the folder TRANSFORMER_MIRROR. `fetch --mirror` also reads it."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
 
 
 def mirrored(download: str) -> Path:
-    """Return the path of a download of config.yaml; skip the test if there is no mirror."""
+    """Return the path of a download in config.yaml. Skip the test if there is no mirror."""
     if not (mirror := os.environ.get("TRANSFORMER_MIRROR")):
         pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")
     url = urlsplit(CONFIG["downloads"][download]["urls"][0])

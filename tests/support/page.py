@@ -11,7 +11,7 @@ from transformer.report.page import build_page
 from transformer.report.tables.render import Cell, Grid, Table, write_table
 
 SOURCE, TARGET = ["make", "it", "more", "difficult"], ["er", "schwe@@", "ren"]
-LONG = "no_treebank" * 9  # no place to break a line at
+LONG = "no_treebank" * 9  # a long word without a place for a line break
 SVG = """<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="90pt" viewBox="0 0 9 9"><path d="M0 0H9V9H0Z" fill="{color}"/></svg>"""
 
@@ -25,9 +25,9 @@ def about_run(task: str = "en-de", experiment: str = "base", **changes) -> dict:
 
 
 def attention(N: int = 2, h: int = 3) -> dict:
-    """Return weights as in attention.json: any query gives one key 0.7, and the others equal shares of the rest.
+    """Return weights in the format of attention.json. Each query gives 0.7 to one key, and equal shares to the others.
 
-    In layer l and head m, counted from 0, that key is number l + m modulo the number of keys.
+    In layer l and head m, counted from 0, this key has the number l + m modulo the number of keys.
     """
 
     def weights(queries: list, keys: list, layer: int, head: int) -> list:
@@ -51,7 +51,7 @@ def score(run: dict) -> dict:
 
 
 def wide_table(folder: Path) -> None:
-    """Write a Table 2 with more columns than a telephone shows, as all tables are written."""
+    """Write a Table 2 with more columns than fit on a phone, in all formats."""
     runs = ("en-de/base/1", "en-de/base/2")
     row = {"Model": "Transformer (base)", "From": "ours"}
     row |= {f"EN-DE measure {number}": Cell("27.3 ± 0.2", runs) for number in range(12)}
@@ -65,7 +65,7 @@ def wide_table(folder: Path) -> None:
 
 
 def write_inputs(folder: Path) -> tuple[dict, dict]:
-    """Write the inputs of a page, all but a run, Table 4 and Figure 5; return them with the page's parameters."""
+    """Write the inputs of a page except a run, Table 4 and Figure 5. Return them with the page's parameters."""
     base, parser = folder / "runs/en-de/base/1", folder / "runs/supervised/parser/1"
     (folder / "tables").mkdir(parents=True)
     wide_table(folder)

@@ -1,4 +1,4 @@
-"""Copies of the project for tests that run the pipeline in them, as its users do."""
+"""Copies of the project for tests that run the pipeline like its users."""
 
 import atexit
 import gzip
@@ -23,7 +23,7 @@ PARTS = ("Snakefile", "config.yaml", "environment.yml", "workflow", "profiles", 
 
 
 def copy_project(place: Path) -> Path:
-    """Copy all that the pipeline consists of, without results."""
+    """Copy all parts of the pipeline, without results."""
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, place / part)
@@ -31,16 +31,16 @@ def copy_project(place: Path) -> Path:
 
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "2"]
-# Rules call `python`; only on a processor does a training end with the same bits each time.
+# Rules call `python`. Only trainings on the processor are reproducible bit for bit.
 ENVIRONMENT = {k: v for k, v in PROCESSOR.items() if k != "PYTHONPATH"} | {
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    "no_proxy": "127.0.0.1",  # where some tests have a server
+    "no_proxy": "127.0.0.1",  # some tests have a server at this address
 }
 
 
 @cache
 def warm() -> tuple[Path, Path]:
-    """Start a server of warm.py, which ends with this process; return its `python`, and the socket that is WARM."""
+    """Start a server of warm.py that ends with this process. Return its `python`, and the socket for WARM."""
     folder, program = Path(tempfile.mkdtemp()), Path(__file__).with_name("warm.py")
     python, address = folder / "python", folder / "socket"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {program} "$@"\n')
@@ -53,17 +53,17 @@ def warm() -> tuple[Path, Path]:
 
 
 def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Run Snakemake in `project`, whose own copy of the package the rules use."""
+    """Run Snakemake in `project`. The rules use the project's copy of the package."""
     return run_warm(project, *SNAKEMAKE[1:], *arguments)
 
 
 def transformer(project: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
-    """Run a verb of the package that lies in `project`."""
+    """Run a subcommand of the package in `project`."""
     return run_warm(project, "-m", "transformer", *arguments, **options)
 
 
 def run_warm(project: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
-    """Run Python, and whatever it runs as `python`, by the server that has imported torch before."""
+    """Run Python, and its child processes named `python`, on the server that has already imported torch."""
     python, address = warm()
     env = ENVIRONMENT | {"WARM": str(address), "PATH": f"{python.parent}:{ENVIRONMENT['PATH']}"}
     pipes = {"text": True, "capture_output": True, "timeout": 4500}
@@ -76,7 +76,7 @@ def all_rules() -> set[str]:
 
 
 def rules_of(output: str) -> set[str]:
-    """Return the rules of which Snakemake says that it runs a job, alone or in a group, or would run one."""
+    """Return the rules of the jobs in Snakemake's output, single or grouped, run or planned."""
     return set(re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE))
 
 
@@ -104,7 +104,7 @@ scales:
 
 
 def own_corpus(project: Path) -> Path:
-    """Add a corpus of its own to a project, in another configuration file; return that file."""
+    """Add a corpus and a configuration file for it to a project. Return this file."""
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     lines = [" ".join(words[n % 7 :] + words[: n % 5]) + " ." for n in range(60)]
     for name in ("train.en", "train.cs", "dev.en", "dev.cs"):
@@ -122,14 +122,14 @@ scales:
 
 
 def slow_down(project: Path, seconds: float) -> None:
-    """Have each step of a training sleep: it takes long enough to be disturbed, and no processor from others."""
+    """Let each step of a training sleep. It then takes long enough to be disturbed, without using the processor."""
     loop = project / "transformer/training/loop.py"
     text = re.sub(r"(progress\.step \+= 1).*", rf"\1; time.sleep({seconds})", loop.read_text("utf-8"))
     loop.write_text(text, "utf-8")
 
 
 def prepare(project: Path) -> None:
-    """Make a project with that corpus and a longer training; its data are prepared."""
+    """Make a project with this corpus, preprocessed data and a longer training."""
     copy_project(project)
     slow_down(project, 0.05)
     own_corpus(project)
@@ -139,7 +139,7 @@ def prepare(project: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-# Snakemake that asks Slurm for its jobs' states every other second: the plugin waits ten seconds more each time.
+# Snakemake that polls Slurm's job states every two seconds. By default the plugin adds ten seconds to each interval.
 OFTEN = """import runpy, snakemake_executor_plugin_slurm as slurm
 slurm.Executor.next_seconds_between_status_checks = property(lambda _: 2, lambda *_: None)
 runpy.run_module("snakemake", run_name="__main__", alter_sys=True)"""
@@ -147,24 +147,24 @@ SUBMITTING = [sys.executable, "-c", OFTEN]
 
 
 def write_profile(project: Path, profile: dict) -> None:
-    """Write profiles/here: a profile for a cluster of the tests."""
+    """Write profiles/here, a profile for a test cluster."""
     (project / "profiles/here").mkdir()
     (project / "profiles/here/profile.yaml").write_text(yaml.safe_dump(profile | {"latency-wait": 10}))
 
 
-# The run of that corpus, and its weights.
+# The run of this corpus, and its weights.
 RUN = "results/mine/runs/en-cs/base/1"
 TRAINED = f"{RUN}/last.safetensors"
 
 
 def penn(tree: str) -> str:
-    """Write a tree as a .mrg file has it: over lines, the outermost bracket unnamed, with functions and a trace."""
+    """Write a tree in the format of .mrg files: several lines, no outermost label, functions and a trace."""
     tree = tree.replace("(NP ", "(NP-SBJ-1 ", 1).replace("(VP ", "\n    (VP (NP=2 (-NONE- *T*-1)) ", 1)
     return f"\n( {tree} )\n"
 
 
 def make_small(place: Path) -> Path:
-    """Copy the project as the smallest that needs every rule: config.yaml under small.yaml, and the files it names."""
+    """Copy the smallest project that needs every rule: config.yaml with changes from small.yaml, and its files."""
     project = copy_project(place)
     paths = ROOT / "config.yaml", Path(__file__).with_name("small.yaml")
     config, small = (yaml.safe_load(path.read_text("utf-8")) for path in paths)

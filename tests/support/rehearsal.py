@@ -1,7 +1,7 @@
-"""The paper's scale in small: its downloads and its treebank, made here with the names and forms of the real ones.
+"""The paper's scale in small, with generated downloads and a generated treebank under the real names and formats.
 
-Where TRANSFORMER_MIRROR has the real test sets, ours are their first lines. Training corpora are made of newstest2013's
-words, and hold what real ones hold.
+If TRANSFORMER_MIRROR has the real test sets, the small test sets are their first lines. Training corpora consist of
+newstest2013's words and of the unusual lines of real corpora.
 """
 
 import gzip
@@ -20,12 +20,12 @@ from transformer.config.settings import accept
 from transformer.data.grammar import take
 
 PAPER = ScaleSettings(accept(CONFIG), "paper")
-LINES = 300  # of a corpus
-FILTERED = 250  # of a test set's shorter edition
-TREES = 10  # of a section of the treebank
-ZIPPED = "training-parallel-europarl-v7.tgz"  # its first host is gone: only the .zip is left
-LONG = "".join(f"{number:03}" for number in range(400))  # twice its subwords are more than a model's positions
-FOREIGN = [  # what is no clean sentence; of these LOST are dropped
+LINES = 300  # lines of a corpus
+FILTERED = 250  # lines of the filtered edition of a test set
+TREES = 10  # trees in a section of the treebank
+ZIPPED = "training-parallel-europarl-v7.tgz"  # its first host no longer exists, so only the .zip is left
+LONG = "".join(f"{number:03}" for number in range(400))  # subwords: more than twice the model's positions
+FOREIGN = [  # unclean sentences; LOST of them are dropped
     ("This\rwas\u2028two lines.", "Das\rwaren\u2028zwei Zeilen."),
     ("This line ends in a return.\r", "Diese Zeile endet so.\r"),
     ("FÃ¼r caf\x92s \x85 of\xa0latin-1 | and [tables]", "FÃ¼r caf\x92s \x85\xa0| und [Tafeln]"),
@@ -40,7 +40,7 @@ LOST = 4
 
 
 def make_rehearsal(place: Path) -> Path:
-    """Copy the project, with a mirror, a treebank, and what is laid over config.yaml: rehearsal.yaml and made.yaml."""
+    """Copy the project with a mirror, a treebank, and two files that change config.yaml: rehearsal.yaml, made.yaml."""
     project = copy_project(place)
     (project / "rehearsal.yaml").write_bytes(Path(__file__).with_name("rehearsal.yaml").read_bytes())
     made = {"downloads": {}, "corpora": write_treebank(project)}
@@ -52,7 +52,7 @@ def make_rehearsal(place: Path) -> Path:
 
 
 def write_download(mirror: Path, name: str, members: dict[str, bytes]) -> dict:
-    """Write an archive where its first address says; return what config.yaml has to say of it."""
+    """Write an archive to the path of its first URL in the mirror. Return its entry for config.yaml."""
     download, key = CONFIG["downloads"][name], "sha256"
     if name == ZIPPED:
         url, data = download["alternatives"][0]["urls"][0], zipped(members)
@@ -67,13 +67,13 @@ def write_download(mirror: Path, name: str, members: dict[str, bytes]) -> dict:
 
 
 def corpora() -> dict[str, dict]:
-    """Return the corpora that the scale has from archives, in its order."""
+    """Return the corpora of the scale that are in archives, in the scale's order."""
     names = [name for task in PAPER.entry.tasks.values() for _, name, _ in task.files()]
     return {name: CONFIG["corpora"][name] for name in dict.fromkeys(names)}
 
 
 def archives() -> dict[str, dict[str, bytes]]:
-    """Return the members of each archive, by their paths."""
+    """Return the members of each archive by path."""
     found: dict[str, dict[str, bytes]] = {}
     for number, (name, corpus) in enumerate(corpora().items()):
         for language, entry in corpus["files"].items():
@@ -87,7 +87,7 @@ def archives() -> dict[str, dict[str, bytes]]:
 
 
 def newstest(name: str, language: str) -> list[str]:
-    """Return one side of a test set. Its shorter edition is in another order, as the real one is."""
+    """Return one side of a test set. The filtered edition has another order, like the real one."""
     if "-filtered" in name:
         whole = newstest(name.replace("-filtered", ""), language)[:LINES]
         return [*whole[100:], *whole[: FILTERED + 100 - LINES]]
@@ -98,7 +98,7 @@ def newstest(name: str, language: str) -> list[str]:
 
 
 def training_text(number: int, language: str) -> list[str]:
-    """Return one side of a training corpus: sentences of newstest2013, their words in reverse, and FOREIGN."""
+    """Return one side of a training corpus: sentences of newstest2013 with their words reversed, and FOREIGN."""
     start = LINES * number % 2700
     lines = [" ".join(line.split()[::-1]) for line in newstest("newstest2013", language)[start : start + LINES]]
     for place, pair in enumerate(FOREIGN):
@@ -107,7 +107,7 @@ def training_text(number: int, language: str) -> list[str]:
 
 
 def write_treebank(project: Path) -> dict:
-    """Write a treebank in WSJ's 25 folders; return what config.yaml has to say of the corpora."""
+    """Write a treebank in the 25 folders of WSJ. Return the corpora's entries for config.yaml."""
     trees = [penn(item.tree) for item in take(7, 0, 25 * TREES)]
     for section in range(25):
         file = project / f"resources/wsj/{section:02}/wsj_{section:02}01.mrg"

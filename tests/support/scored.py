@@ -1,4 +1,4 @@
-"""Sentences and their tokens by hand; score files as `score` writes them, and tables made from them."""
+"""Sentences with tokens by hand, score files in the format of `score`, and tables made from them."""
 
 import json
 from collections.abc import Callable
@@ -15,13 +15,13 @@ REFERENCES = [
     "Zwei Hunde spielen im tiefen Schnee.",
     "Ein Kind isst ein Eis.",
 ]
-# Sentences whose quotes the paper's BLEU makes plain, and whose compound it splits.
+# The paper's BLEU replaces the quotes of these sentences, and splits their compound.
 QUOTED = [f"Der „Hund“ mit {n} Beinen sieht heute die Katze am Fluss-Ufer." for n in range(20)]
 PLAIN = [line.replace("„", '"').replace("“", '"') for line in QUOTED]
 
 
 def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int = 1, **run) -> dict:
-    """Return the content of a score file. sacreBLEU is one less, the lower-cased one more; `run` changes the run."""
+    """Return a score file's content. sacreBLEU is one lower, lower-cased BLEU one higher. `run` changes the run."""
     paper, language = "compound_split" if task == "en-de" else "tokenized", task.removeprefix("en-")
     variants = {paper: bleu, "sacrebleu": bleu - 1, "tokenized_lc": bleu + 1}
     scores = {name: {"score": value, "signature": f"{task}|{name}|v:1"} for name, value in variants.items()}
@@ -47,7 +47,7 @@ def score(bleu: float, task: str = "en-de", experiment: str = "base", seed: int 
 
 
 def write_scores(folder: Path, *contents) -> list[str]:
-    """Write score files and return their names; a content that is text is written as it is."""
+    """Write score files and return their names. A text as content is written unchanged."""
     folder.mkdir(exist_ok=True)
     for number, content in enumerate(contents):
         (folder / f"score{number}.json").write_text(content if isinstance(content, str) else json.dumps(content))
@@ -63,9 +63,9 @@ def write_logs(folder: Path, logs: dict[str, list[dict]]) -> list[str]:
 
 
 def rivals() -> tuple[list[dict], dict[str, list[dict]]]:
-    """Return scores and logs of two seeds of base and of `mine`, which costs 4 times the FLOPs and 5 times the seconds.
+    """Return scores and logs of two seeds of base and of `mine` with 4 times the FLOPs and 5 times the seconds.
 
-    Dev BLEU at the end of base is 30 and 34. `mine` has 20 and 30 at as many FLOPs, by lines from 0 to 40 and 60.
+    Base ends at a dev BLEU of 30 and 34. At the same FLOPs, `mine` has 20 and 30 on straight lines from 0 to 40 and 60.
     """
     scores, logs = [], {}
     for experiment, cost, bleu, dev in (("base", 1, 40.0, (30, 34)), ("mine", 4, 30.0, (50, 70))):
@@ -79,7 +79,7 @@ def rivals() -> tuple[list[dict], dict[str, list[dict]]]:
 
 
 def make_table(make: Callable, key: str, **options) -> tuple[Any, dict[str, dict], Table]:
-    """Make a table of these inputs and parameters; the frame, its rows by `key`, and the table."""
+    """Make a table of these inputs and parameters. Return the frame, its rows by `key`, and the table."""
     table, frame = make(**options)
     assert "nan" not in _markdown(table).lower()
     return frame, {row[key]: row for row in frame.reset_index().to_dict("records")}, table
@@ -91,17 +91,17 @@ def shown(grid: Grid) -> list[dict[str, str]]:
 
 
 def detail(table: Table) -> list[dict[str, str]]:
-    """Return the texts of the second grid, which follows what the first one leaves to it."""
+    """Return the texts of the second grid, with further columns."""
     return shown(next(note for note in table.notes if isinstance(note, Grid)))
 
 
-def said(table: Table) -> str:
+def notes_of(table: Table) -> str:
     """Return all notes that are text."""
     return "\n".join(note for note in table.notes if isinstance(note, str))
 
 
 def by_hand(line: str, quote: str = '"') -> str:
-    """Return a line's tokens: quotes and the full stop stand alone, the compound is split."""
+    """Return a line's tokens: quotes and the full stop are separate tokens, and the compound is split."""
     words = line.replace('"', " Q ").replace("Fluss-Ufer", "Fluss ##AT##-##AT## Ufer").replace(".", " .").split()
     return " ".join(words).replace("Q", quote)
 

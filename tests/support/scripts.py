@@ -18,7 +18,7 @@ SCALE |= {"experiments": {}, "logging": {"evaluate_every": 80, "bleu_sentences":
 
 
 def write_corpora(project: Path) -> Path:
-    """Write the corpora and a configuration of one scale with a task for each; return the latter."""
+    """Write the corpora and a configuration of one scale with a task for each. Return the configuration file."""
     places = list(itertools.product(*(range(len(part.split("|"))) for part in WORDS["en"][:4])))
     corpora, tasks = {}, {}
     for code in LANGUAGES:

@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that misbehaves as it is told."""
+"""An HTTP server on this machine with scripted faults."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ Answer = Callable[[Handler], None]
 
 
 def serve(data: bytes, length: int | None = None) -> Answer:
-    """Serve from the range's start on, but hang up after `length` bytes."""
+    """Serve from the start of the range, but hang up after `length` bytes."""
 
     def answer(handler):
         asked = handler.headers["Range"]
@@ -42,7 +42,7 @@ def serve(data: bytes, length: int | None = None) -> Answer:
 
 
 def without_ranges(data: bytes, length: int | None = None) -> Answer:
-    """Serve from the beginning, whatever was asked for, but hang up after `length` bytes."""
+    """Serve from the beginning, ignoring the range, but hang up after `length` bytes."""
     return lambda handler: handler.reply(200, data[:length], Content_Length=len(data))
 
 
@@ -52,12 +52,12 @@ def status(code: int, **headers: str) -> Answer:
 
 
 def half(data: bytes) -> Answer:
-    """Serve half of what was asked for, then nothing until the test is over."""
+    """Serve half of the requested bytes, then nothing until the test is over."""
     return lambda handler: (serve(data, len(data) // 2)(handler), handler.server.over.wait())
 
 
 def chunked(*pieces: bytes) -> Answer:
-    """Serve a body without its length; it is whole if the last piece is empty."""
+    """Serve a body without its length. The body is complete if the last piece is empty."""
 
     def answer(handler):
         handler.protocol_version = "HTTP/1.1"
@@ -70,7 +70,7 @@ def chunked(*pieces: bytes) -> Answer:
 
 @contextmanager
 def serving() -> Iterator[ThreadingHTTPServer]:
-    """Run a server with an `address`, a `script` of answers by path, and the `requests` that it got."""
+    """Run a server with an `address`, a `script` of answers by path, and a list of received `requests`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.script, server.requests, server.over = {}, [], threading.Event()
     server.address = f"http://127.0.0.1:{server.server_port}"

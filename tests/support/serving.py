@@ -1,4 +1,4 @@
-"""The server of the page to try a model: started as users start it or in this process, and requests to it."""
+"""The server of the page to try a model, started like users start it or in this process, and requests to it."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ PATIENCE = 120  # seconds for an answer of a busy machine
 
 
 def make_trial(run: Path) -> Path:
-    """Make the folder of a run that has learned nothing, whose translations differ from each other."""
+    """Make the folder of an untrained run with different translations for different sentences."""
     make_vocabulary(make_run(run, make_experiment()) / "vocabulary.model")
     weights.save_tensors(run / "average.safetensors", random_model(1).state_dict(), {})
     return run
@@ -26,7 +26,7 @@ def make_trial(run: Path) -> Path:
 
 @contextmanager
 def served(run: Path) -> Iterator[tuple[subprocess.Popen, str]]:
-    """Start `serve` and wait for its address; end it."""
+    """Start `serve`, wait for its address, and end it afterwards."""
     command = [sys.executable, "-m", "transformer", "serve", "--run", run, "--port", "0"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=PROCESSOR, preexec_fn=heed_signals, **pipes) as process:
@@ -40,7 +40,7 @@ def served(run: Path) -> Iterator[tuple[subprocess.Popen, str]]:
 
 @contextmanager
 def answering(answer: Callable[[str], dict], page: str = "") -> Iterator[str]:
-    """Run a server in this process, whose answers `answer` gives; yield its address."""
+    """Run a server in this process that answers with the function `answer`. Yield its address."""
     with listening(0) as listener:
         own = server(page, answer)
         thread = threading.Thread(target=own.run, args=[[listener]])
@@ -53,7 +53,7 @@ def answering(answer: Callable[[str], dict], page: str = "") -> Iterator[str]:
 
 
 def ask(address: str, path: str = "translate", body: bytes | None = b'{"text": "ab"}', method=None, **headers):
-    """Return status, headers and content of an answer to a request as the page sends it, but for what is given."""
+    """Send a request like the page's, except for the given arguments. Return status, headers and content."""
     request = Request(address + path, body, {"Content-Type": "application/json"} | headers, method=method)
     try:
         response = urlopen(request, timeout=PATIENCE)

@@ -1,14 +1,14 @@
 """A real Slurm cluster on one machine, from Debian's packages.
 
-    python tests/support/slurm.py bash     runs any command in a cluster that lasts as long
+    python tests/support/slurm.py bash     runs a command in a cluster that ends with the command
 
-Nodes gpu1 and gpu2 are partitions `gpu`, and `preempt` and `grace`, whose jobs make way for those of `gpu` and are
-requeued, in `grace` after a minute; cpu1 is partition `cpu`, the default. Nodes claim CPUs, memory and GPUs, whether or
-not the machine has them.
+Nodes gpu1 and gpu2 belong to the partitions `gpu`, `preempt` and `grace`. Jobs in `gpu` preempt jobs in the other two.
+Preempted jobs are requeued, in `grace` after a minute. Node cpu1 is the default partition `cpu`. The nodes claim CPUs,
+memory and GPUs even if the machine does not have them.
 
-The cluster lives in pid, network, mount and uts namespaces of its own: it sees the machine's files, but no network
-beyond loopback; whatever runs in it ends with its first process; and several clusters do not meet. All that it keeps,
-save its logs, is in memory. Needs root and nothing outside Python's standard library.
+The cluster runs in its own pid, network, mount and uts namespaces. It uses the machine's files, but has no network
+beyond loopback. All its processes end with the first one, and several clusters are independent. All its files except
+logs are in memory. It needs root and only Python's standard library.
 """
 
 import os
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-COMMANDS = {  # with their packages
+COMMANDS = {  # Slurm's commands with their Debian packages
     **{"munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd", "sinfo": "slurm-client"},
     **{"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "ip": "iproute2"},
 }
@@ -30,9 +30,9 @@ HOST = "cluster"
 NODES = {"gpu1": "127.0.0.2", "gpu2": "127.0.0.3", "cpu1": "127.0.0.4"}
 UNSHARE = ["unshare", "--fork", "--kill-child", "--mount-proc", "--pid", "--net", "--mount", "--uts"]
 
-# The namespaces' first process; $1 is the cluster's folder. Without an address beside 127.0.0.1, the C library does not
-# let Slurm bind any. The configuration must lie where it is looked for by default: Snakemake's jobs lose SLURM_CONF.
-# Ignoring CHLD lets ended processes vanish.
+# The namespaces' first process; $1 is the cluster's folder. The C library lets Slurm bind an address only if there is
+# one other than 127.0.0.1. The configuration is in the default folder, because Snakemake's jobs lose SLURM_CONF.
+# Ignoring CHLD removes ended processes.
 INIT = f"""
 ip link set lo up
 for address in {" ".join(NODES.values())}; do ip address add $address/32 dev lo; done
@@ -50,7 +50,7 @@ echo ready
 exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1
 """
 
-# cred_expire is also how long a requeued job waits; its default is two minutes.
+# cred_expire is also the waiting time of a requeued job; the default is two minutes.
 SLURM_CONF = f"""\
 ClusterName=test
 SlurmctldHost={HOST}(127.0.0.1)
@@ -112,7 +112,7 @@ StorageUser=root
 GRES_CONF = "NodeName=gpu[1-2] Name=gpu Type=h200 File=/run/nvidia[0-1]\n"
 
 MUNGE = ["--key-file=/run/munge/munge.key", "--seed-file=/run/munge/seed", "--log-file=/run/log/munged.log"]
-# Temporary tables are named after the process's number, which is the same in each cluster: in /tmp they would meet.
+# Temporary tables are named after the process id. It is the same in each cluster, so in /tmp their names would clash.
 MARIADB = """
 mariadb-install-db --no-defaults --user=root --datadir=/run/mysqld/data --skip-test-db \
     --auth-root-authentication-method=socket --tmpdir=/run/mysqld
@@ -131,7 +131,7 @@ sacctmgr -i add user root Account=research DefaultAccount=research
 
 
 def obstacle() -> str | None:
-    """Return why this machine can have no cluster, in a few words; None where it can."""
+    """Return in a few words the reason why this machine cannot run a cluster, or None."""
     if missing := [package for command, package in COMMANDS.items() if not shutil.which(command, path=PATH)]:
         return f"packages are missing: apt-get install {' '.join(missing)}"
     if os.geteuid() != 0:
@@ -142,7 +142,7 @@ def obstacle() -> str | None:
 
 
 def children(pid: int) -> list[int]:
-    """Return a process's children, by the numbers that they have on the machine."""
+    """Return a process's children by their process ids on the machine."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -150,7 +150,7 @@ def children(pid: int) -> list[int]:
 
 
 def until(true: Callable[[], object], what: str, seconds: float) -> None:
-    """Wait for something to come true; raise TimeoutError when it takes too long."""
+    """Wait for a condition to come true. Raise TimeoutError if it takes too long."""
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
@@ -159,22 +159,22 @@ def until(true: Callable[[], object], what: str, seconds: float) -> None:
 
 
 class Inside(subprocess.Popen):
-    """A command inside the namespaces. The process itself is nsenter, which passes no signal on."""
+    """A command inside the namespaces. The process itself is nsenter and does not forward signals."""
 
     def kill(self) -> None:
-        """End the command and what it started, except what began a session of its own."""
+        """End the command and its child processes, except children with their own session."""
         if self.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
 
 
 class Cluster:
-    """A cluster, whose logs are in `folder`; as a context it is up inside the block. See the module's docstring."""
+    """A cluster with its logs in `folder`. As a context manager it runs inside the block; see the top of the file."""
 
     def __init__(self, folder: Path, accounting: bool = True):
         self.folder, self.accounting = Path(folder).resolve(), accounting
         self.log, self.etc = self.folder / "log", self.folder / "etc"
         self.unshare: subprocess.Popen | None = None
-        self.first = 0  # the namespaces' first process, by its number on the machine
+        self.first = 0  # process id on the machine of the namespaces' first process
 
     def __enter__(self) -> "Cluster":
         """Start everything, and wait until each node is idle. The cluster ends with the calling thread."""
@@ -199,7 +199,7 @@ class Cluster:
         """Stop everything."""
         if self.unshare:
             for first in children(self.unshare.pid) or [self.unshare.pid]:
-                os.kill(first, signal.SIGKILL)  # and unshare, its parent, ends with it
+                os.kill(first, signal.SIGKILL)  # its parent, unshare, ends with it
             self.unshare.wait()
 
     def configure(self) -> None:
@@ -220,10 +220,10 @@ class Cluster:
             place.mkdir(parents=True)
         for name, text in files.items():
             (self.etc / name).write_text(text)
-        (self.etc / "slurmdbd.conf").chmod(0o600)  # else slurmdbd refuses it
+        (self.etc / "slurmdbd.conf").chmod(0o600)  # otherwise slurmdbd refuses the file
 
     def unshared(self) -> None:
-        """Make the namespaces and what their processes find in them."""
+        """Make the namespaces, and the files that their processes need."""
         command = ["setpriv", "--pdeathsig", "KILL", *UNSHARE, "sh", "-euc", INIT, "sh", str(self.folder)]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         self.unshare = subprocess.Popen(command, env=os.environ | {"PATH": PATH}, start_new_session=True, **pipes)
@@ -233,22 +233,22 @@ class Cluster:
         (self.first,) = children(self.unshare.pid)
 
     def start(self, *command: str) -> None:
-        """Run a command that starts daemons; raise RuntimeError if it fails."""
+        """Run a command that starts daemons. Raise RuntimeError if it fails."""
         with (self.log / "start.log").open("a") as log:
             if self.popen(*command, stdin=subprocess.DEVNULL, stdout=log, stderr=log).wait(60):
                 raise RuntimeError(f"{command[0]} failed (logs: {self.log})")
 
     def popen(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None, **options) -> Inside:
-        """Start a command inside, as Popen does with these options."""
+        """Start a command inside the cluster with these options of Popen."""
         enter = ["nsenter", f"--target={self.first}", "--pid", "--net", "--mount", "--uts"]
         where = f"--chdir={cwd or Path.cwd()}"
         env = dict(os.environ if env is None else env)
         env["PATH"] = f"{env.get('PATH', '')}:/usr/sbin:/sbin"
-        env["TRANSFORMER_DEVICE"] = "cpu"  # the nodes' GPUs are names alone
+        env["TRANSFORMER_DEVICE"] = "cpu"  # the nodes' GPUs exist only in Slurm's configuration
         return Inside([*enter, "env", where, *command], env=env, start_new_session=True, **options)
 
     def run(self, *command: str, timeout: float | None = None, **options) -> subprocess.CompletedProcess:
-        """Run a command inside, as subprocess.run does with captured text: past the timeout, seconds, it is killed."""
+        """Run a command inside, like subprocess.run with captured text. It is killed after `timeout` seconds."""
         options |= {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with self.popen(*command, encoding="utf-8", errors="replace", **options) as process:
             try:
@@ -269,7 +269,7 @@ class Cluster:
     def clear(self) -> None:
         """Cancel all jobs, wait until they have ended, and let drained nodes work again."""
         self.run("scancel", "--user=root", timeout=20)
-        for node in NODES:  # one that is not drained refuses to resume
+        for node in NODES:  # a node that is not drained refuses to resume
             self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", timeout=20)
         self.wait_until_idle()
 

@@ -1,4 +1,4 @@
-"""Programs that some tests run and that pip does not install; folders that all processes of pytest share."""
+"""Programs that some tests need and that pip does not install, and folders shared by all processes of pytest."""
 
 import os
 import shutil
@@ -14,14 +14,14 @@ from support import slurm
 
 
 def needs(tool: str, install: str) -> str:
-    """Return the path of a command or a file; without it skip the test, or fail it if REQUIRE_TOOLS is 1 (.ci/run)."""
+    """Return a command's or a file's path. If it is missing, skip the test, or fail it if REQUIRE_TOOLS is 1."""
     if path := shutil.which(tool, mode=os.F_OK):
         return path
     without(f"{tool} is not here: {install}")
 
 
 def needs_cluster() -> None:
-    """Skip the test, or fail as above, where no Slurm cluster can be started (slurm.py)."""
+    """Skip the test, or fail it like `needs`, if no Slurm cluster can be started (slurm.py)."""
     if reason := slurm.obstacle():
         without(f"no Slurm cluster here: {reason}")
 
@@ -31,7 +31,7 @@ def without(missing: str) -> NoReturn:
 
 
 def typeset(folder: Path, content: str) -> str:
-    """Typeset a document with this content; return what pdfLaTeX prints; fail at its first error."""
+    """Typeset a document with this content. Return pdfLaTeX's output, and fail at its first error."""
     pdflatex = needs("pdflatex", "apt-get install texlive-latex-recommended")
     head = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs,graphicx}\begin{document}"
     (folder / "main.tex").write_text(f"{head}\n{content}\n\\end{{document}}\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def typeset(folder: Path, content: str) -> str:
 
 
 def once(tmp_path_factory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder that `make` has filled, for all processes of pytest: copy it to change it."""
+    """Return a folder filled by `make`, shared by all processes of pytest. Copy it before a change."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     made = folder.with_suffix(".made")

@@ -1,4 +1,4 @@
-"""What tests train and translate with: small models and experiments, sentences to copy, a decoder that looks up."""
+"""Toys for tests: small models and experiments, sentences to copy, and a decoder that reads a table."""
 
 import json
 import math
@@ -31,22 +31,22 @@ from transformer.training.validation import Evaluation
 
 torch.set_num_threads(1)
 
-# The environment of processes that tests start. Threads wait asleep: spinning, they would take the cores from others.
+# The environment of processes that tests start. Passive threads sleep while they wait, and leave the cores to others.
 PROCESSOR = os.environ | {
     "CUDA_VISIBLE_DEVICES": "",
     "OMP_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "passive",
-    "PYTHONPATH": os.pathsep.join(str(Path(__file__).parents[level]) for level in (2, 1)),  # the package; support
+    "PYTHONPATH": os.pathsep.join(str(Path(__file__).parents[level]) for level in (2, 1)),  # package, support
 }
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 WORDS = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
-ROWS = 37  # of the embedding: more than the toy vocabulary has subwords
+ROWS = 37  # rows of the embedding; the toy vocabulary has fewer subwords
 PREPROCESSING = settings.Preprocessing(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
 DECODING = settings.Decoding(beam_size=3, length_penalty=0.6, extra_length=5, max_tokens=100)
 
-TABLE_2 = {"lstm": {"architecture": "lstm"}, "conv": {"architecture": "conv", "k": 3}}  # its other architectures
-TABLE_5 = {  # the forms that Table 5 gives the model
+TABLE_2 = {"lstm": {"architecture": "lstm"}, "conv": {"architecture": "conv", "k": 3}}  # other architectures
+TABLE_5 = {  # the forms of the model in Table 5
     "pre-norm": {"norm": "pre"},
     "batch norm": {"norm": "batch"},
     "no residual": {"residual": False},
@@ -59,7 +59,7 @@ TABLE_5 = {  # the forms that Table 5 gives the model
 
 
 def model_config(**changes) -> settings.Model:
-    """Return a tiny model's configuration; its widths all differ, so that none can stand in for another."""
+    """Return a tiny model's configuration. All its widths differ, so that swapped widths cause an error."""
     rows = changes.get("embedding_rows", ROWS)
     sizes = {"N": 2, "d_model": 26, "d_ff": 34, "h": 2, "d_k": 7, "d_v": 11}
     sizes |= {"embedding_rows": rows, "output_rows": rows, "P_drop": 0.1, "P_drop_attention": 0.0}
@@ -71,7 +71,7 @@ def model_config(**changes) -> settings.Model:
 
 
 def random_model(seed: int, **changes) -> Transformer:
-    """Return an untrained model in evaluation mode whose next-token distributions are far from uniform."""
+    """Return an untrained model in evaluation mode with next-token distributions that are far from uniform."""
     torch.manual_seed(seed)
     model = Transformer(model_config(**changes))
     with torch.no_grad():
@@ -83,14 +83,14 @@ def random_model(seed: int, **changes) -> Transformer:
 
 
 def vary_statistics(model: Transformer) -> None:
-    """Give each batch normalisation running statistics that differ from those of an untrained one."""
+    """Give each batch normalisation running statistics that differ from the initial ones."""
     for norm in batch_norms(model):
         norm.running_mean.normal_()
         norm.running_var.uniform_(0.5, 2)
 
 
 def varied_model(**changes) -> Transformer:
-    """Return a model whose translations differ from each other; no bias is zero and no norm's weight one."""
+    """Return a model with different translations for different sentences. No bias is zero, no norm has weight one."""
     model = random_model(3, **changes)
     with torch.no_grad():
         for parameter in model.decoder.parameters():
@@ -108,7 +108,7 @@ def logits(model: Transformer, source: list[int], target: list[int]) -> torch.Te
 
 
 def greedy(model: Transformer, source: list[int], size: int, limit: int) -> list[int]:
-    """Choose the likeliest of `size` subwords each time, with the whole decoder, up to EOS or the limit."""
+    """Choose the likeliest of `size` subwords in each step with the whole decoder, up to EOS or the limit."""
     ids = []
     while len(ids) < limit and EOS not in ids:
         ids.append(int(logits(model, source, ids)[-1, PAD + 1 : size].argmax()) + PAD + 1)
@@ -116,13 +116,13 @@ def greedy(model: Transformer, source: list[int], size: int, limit: int) -> list
 
 
 def metrics(folder: Path, without: tuple[str, ...] = ("seconds", "target_tokens_per_second")) -> list[dict]:
-    """Return the logged lines of a run, but for its speed: no two runs have the same."""
+    """Return the logged lines of a run without its speed, because the speed differs in each run."""
     entries = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in entry.items() if key not in without} for entry in entries]
 
 
 def make_experiment(seed: int = 1, model: dict | None = None, logging: dict | None = None, **training) -> Experiment:
-    """Return an experiment of a few steps on small batches; `model`, `logging` and the rest change single values."""
+    """Return an experiment of a few steps with small batches. `model`, `logging` and the rest change single values."""
     steps = {
         "steps": 8,
         "learning_rate_scale": 1.0,
@@ -165,7 +165,7 @@ def copy_text(seed: int, count: int, **sentences) -> ParallelText:
 
 
 def random_text(seed: int, count: int, **sentences) -> ParallelText:
-    """Return sentences whose translations have nothing to do with them, not even their lengths."""
+    """Return sentences with unrelated translations of other lengths."""
     sides = (random_sentences(number, count, **sentences) for number in (seed, seed + 1000))
     return ParallelText(*map(token_array, sides))
 
@@ -176,7 +176,7 @@ TEXT, DEV = random_text(1, 53), random_text(2, 15)
 
 
 def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40, world=ALONE) -> TrainingRun:
-    """Start a training in this process, in float32, whatever the processor multiplies fastest."""
+    """Start a training in this process, in float32 on any processor."""
     evaluation = Evaluation(dev, None, batch_budgets(experiment.training), 0, world)
     run = TrainingRun(experiment, text, evaluation, digest, Run(folder), memory)
     run.learner.dtype = torch.float32
@@ -188,7 +188,7 @@ def train(run: TrainingRun) -> Progress:
 
 
 def interrupt(run: TrainingRun, step: int) -> None:
-    """Train as a run that is killed while it works on the batch after `step`."""
+    """Train like a run that is killed while it works on the batch after `step`."""
     batches = run.batches
 
     def until_killed():
@@ -221,7 +221,7 @@ def make_vocabulary(path: Path, size: int = 28) -> Path:
 
 
 def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
-    """Make the folder of a task whose sentences are their own translations, as the stages before training leave it."""
+    """Make the folder of a task as the stages before training leave it. Its sentences are their own translations."""
     data.mkdir(parents=True)
     make_vocabulary(data / "vocabulary.model")
     for split, lines in (("train", train), ("dev", dev)):
@@ -234,14 +234,14 @@ def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
 
 
 def make_run(run: Path, resolved: Experiment) -> Path:
-    """Make the folder of a run before it is trained."""
+    """Make the folder of an untrained run."""
     settings.save(resolved, run / "experiment.yaml")
     settings.save(DECODING, run / "decoding.yaml")
     return run
 
 
 def forge(run: Path, resolved: Experiment | None = None) -> None:
-    """Take the checksums out of a run.json, as a test changes the files; make the run one of other settings."""
+    """Remove the checksums from a run.json, because the test changes the files; optionally change the settings."""
     record = json.loads((run / "run.json").read_text())
     record = {key: value for key, value in record.items() if key not in ("files", "sha256")}
     if resolved:
@@ -254,18 +254,18 @@ def forge(run: Path, resolved: Experiment | None = None) -> None:
 
 
 def heed_signals() -> None:
-    """Ignore no stop signal in a new process, though a shell may have started the tests in the background."""
+    """Reset ignored stop signals in a new process, because a shell may have started the tests in the background."""
     for number in STOPPING:
         signal.signal(number, signal.SIG_DFL)
 
 
 class Table:
-    """A decoder (search.Decoder) that looks log-probabilities up: `log_p(sentence, prefix)` is a list over V tokens."""
+    """A decoder (search.Decoder) that reads log-probabilities from `log_p(sentence, prefix)`, a list over V tokens."""
 
     def __init__(self, log_p, sentences):
         self.log_p = log_p
         self.rows = [(sentence, []) for sentence in sentences]
-        self.sizes = []  # of the batch, one for each step
+        self.sizes = []  # batch size of each step
 
     def step(self, tokens):
         B, K = tokens.shape
@@ -280,7 +280,7 @@ class Table:
 
 
 def random_table(seed, V=4):
-    """Return log-probabilities over PAD, which never follows, EOS and V - 2 words: random, but fixed for a prefix."""
+    """Return log-probabilities over PAD (impossible), EOS and V - 2 words: random, but fixed for a prefix."""
 
     def log_p(sentence, prefix):
         source = random.Random(f"{seed} {sentence} {prefix}")

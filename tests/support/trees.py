@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from transformer.parsing.trees import Close, Leaf, Open, parse_trees
 
-# Plain sentences and their trees, under TOP and written as ours are.
+# Plain sentences and their trees, under TOP and in our format.
 TREEBANK = {
     "The cat sleeps.": "(S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .))",
     "The dog doesn't sleep.": "(S (NP (DT The) (NN dog)) (VP (VBZ does) (RB n't) (VP (VB sleep))) (. .))",
@@ -41,6 +41,6 @@ trees = st.recursive(
 
 
 def read(text: str) -> list:
-    """Return the one tree in a text."""
+    """Return the only tree in a text."""
     ((_, tree),) = parse_trees(text.split("\n"), "text")
     return tree

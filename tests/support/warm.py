@@ -1,10 +1,10 @@
-"""A `python` whose jobs begin with torch imported: a pipeline of a hundred short jobs imports it once, not each time.
+"""A `python` with torch already imported, so that a pipeline of a hundred short jobs imports torch only once.
 
-    warm.py serve SOCKET     imports what is slow to import, then forks for each job until standard input is closed
-    warm.py -m MODULE ...    what the `python` on PATH runs: the server that WARM names does the job
-    warm.py SCRIPT.py ...    the same
+    warm.py serve SOCKET     imports slow modules, then forks for each job until standard input is closed
+    warm.py -m MODULE ...    is run by the `python` on PATH: passes the job to the server at the socket WARM
+    warm.py SCRIPT.py ...    passes a script to the server
 
-None of this project's code is imported before the fork: a job reads that of its folder, or of PYTHONPATH.
+This project's code is imported only after the fork, so a job uses the code in its folder or on PYTHONPATH.
 """
 
 import gc
@@ -25,27 +25,27 @@ BYTES = 2**20  # more than a job's arguments and environment
 
 
 def serve(address: str) -> None:
-    """Import, say so on standard output, then run jobs; at the end, remove the socket's folder."""
+    """Import, print "ready", then run jobs. At the end, remove the socket's folder."""
     for name in SLOW.split():
         importlib.import_module(name)
-    gc.freeze()  # jobs share the server's memory, and collect only their own
+    gc.freeze()  # jobs share the server's memory, and collect only their own objects
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         server.bind(address)
         server.listen(64)
         print("ready", flush=True)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes vanish
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes leave no zombies
         while server in select.select([server, sys.stdin], [], [])[0]:
             client, _ = server.accept()
             if os.fork() == 0:
                 server.close()
                 client.send(str(run(client)).encode())
-                os._exit(0)  # the interpreter's own end would take a second: it visits all that was imported
+                os._exit(0)  # a normal exit would take a second to visit all imported objects
             client.close()
     shutil.rmtree(os.path.dirname(address))
 
 
 def run(client: socket.socket) -> int:
-    """Be `python` with the client's arguments, folder, environment and files; return the exit code."""
+    """Act as `python` with the client's arguments, folder, environment and files. Return the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, files, *_ = socket.recv_fds(client, BYTES, 3)
     arguments, folder, environment = json.loads(request)
@@ -57,7 +57,7 @@ def run(client: socket.socket) -> int:
     os.environ.update(environment)
     module = arguments[0] == "-m"
     sys.argv, sys.path[:1] = arguments[module:], [folder, *environment.get("PYTHONPATH", folder).split(os.pathsep)]
-    sys.executable = environment["WARM"].replace("socket", "python")  # by which Snakemake starts scripts
+    sys.executable = environment["WARM"].replace("socket", "python")  # Snakemake starts scripts with this path
     code = 0
     try:
         if module:
@@ -77,7 +77,7 @@ def run(client: socket.socket) -> int:
 
 
 def hand_over(arguments: list[str]) -> int:
-    """Have the server run `python` with these arguments; return the exit code, 1 if the job was killed."""
+    """Let the server run `python` with these arguments. Return the exit code, or 1 if the job was killed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.connect(os.environ["WARM"])
         socket.send_fds(client, [json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()], [0, 1, 2])

@@ -1,4 +1,4 @@
-"""`train` with one fault in it: `faulty.py FAULT RANK STEP`, then train's arguments. For test_faults.py.
+"""`train` with one fault: `faulty.py FAULT RANK STEP`, then train's arguments. For test_faults.py.
 
 Prints to standard error when the fault happens, as `fault at SECONDS` of the system's clock.
 """
@@ -24,14 +24,14 @@ from transformer.training.loop import TrainingRun
 def out_of_memory(run: TrainingRun) -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
-    run.learner.losses = lambda indices: torch.ones(2**28) * 2  # a GiB that is not there
+    run.learner.losses = lambda indices: torch.ones(2**28) * 2  # a GiB that is not available
 
 
 def exception_and_signal(run: TrainingRun) -> None:
-    """Have torchrun's TERM come at the worst moment: the error is known, and not yet said."""
+    """Let torchrun's TERM arrive at the worst moment: the error is raised, but not yet reported."""
     reason = train.reason
     train.reason = lambda error: os.kill(os.getpid(), signal.SIGTERM) or reason(error)
-    ids = np.full_like(run.text.target.ids, 60_000)  # no embedding has that row
+    ids = np.full_like(run.text.target.ids, 60_000)  # no embedding has this row
     run.learner.text = ParallelText(run.text.source, TokenArray(ids, run.text.target.offsets))
 
 
@@ -45,7 +45,7 @@ FAULTS = {
     "killed": lambda run: os.kill(os.getpid(), signal.SIGKILL),
     "exception_and_signal": exception_and_signal,
     "not_finite": not_finite,
-    # No file may grow beyond so many bytes: less than a state, more than is logged; and less than TensorBoard's.
+    # The maximum size of a file is less than a state and TensorBoard's files, but more than the log.
     "disk_full": lambda run: resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000)),
     "disk_full_for_logs": lambda run: resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000)),
 }
@@ -56,7 +56,7 @@ if __name__ == "__main__":
     update = TrainingRun.update
 
     def struck(run, *batch):
-        """Have the fault befall one process in the step after `step`."""
+        """Let the fault occur in one process in the step after `step`."""
         if run.world.rank == int(rank) and run.progress.step == int(step):
             print(f"fault at {time.time()}", file=sys.stderr, flush=True)
             FAULTS[fault](run)

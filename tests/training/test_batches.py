@@ -1,4 +1,4 @@
-"""The plan keeps its contract for any lengths; a batch is laid out as by hand."""
+"""The batch plan has its properties for any lengths. A batch's layout equals one made by hand."""
 
 from itertools import chain, pairwise
 
@@ -32,7 +32,7 @@ def test_every_pair_once_and_no_budget_exceeded(seed, epoch, lengths, budgets):
 
 @given(seeds, corpora, budgets)
 def test_the_pairs_of_a_batch_are_neighbours_in_length(seed, lengths, budgets):
-    """No pair of another batch has a length between those of a batch's shortest and longest (source, then target)."""
+    """No pair of another batch has a length between the shortest and longest of a batch (source, then target)."""
     pairs = sorted(
         sorted(map(tuple, lengths[:, batch].T.tolist())) for batch in plan_batches(seed, 0, lengths, budgets)
     )
@@ -44,7 +44,7 @@ def test_another_seed_or_epoch_gives_other_batches_in_another_order(other):
     lengths = np.full((2, 200), 3)
     old, new = listed(plan_batches(1, 0, lengths, (30, 30))), listed(plan_batches(*other, lengths, (30, 30)))
     assert {frozenset(batch) for batch in old}.isdisjoint(frozenset(batch) for batch in new)
-    different = np.arange(1, 41)[None, :].repeat(2, axis=0)  # of which only one set of batches can be made
+    different = np.arange(1, 41)[None, :].repeat(2, axis=0)  # only one set of batches is possible
     old, new = listed(plan_batches(1, 0, different, (99, 99))), listed(plan_batches(*other, different, (99, 99)))
     assert old != new
     assert sorted(old) == sorted(new)
@@ -54,9 +54,9 @@ def test_another_seed_or_epoch_gives_other_batches_in_another_order(other):
     ("budgets", "expected"),
     [
         ((12, 100), [[1, 2, 3, 4], [5, 6], [7]]),  # 1 + 2 + 3 + 4 = 10 source tokens, 15 would be too many
-        ((15, 100), [[1, 2, 3, 4, 5], [6, 7]]),  # the budget itself may be reached
+        ((15, 100), [[1, 2, 3, 4, 5], [6, 7]]),  # the budget is inclusive
         ((100, 5), [[1, 2], [3, 4], [5, 6], [7]]),  # two tokens each on the target side
-        ((12, 6), [[1, 2, 3], [4, 5], [6], [7]]),  # whichever is reached first
+        ((12, 6), [[1, 2, 3], [4, 5], [6], [7]]),  # the first limit that is reached
     ],
 )
 def test_batches_are_filled_in_order_of_length(budgets, expected):

@@ -1,4 +1,4 @@
-"""The batch contract: one process and several, started by torchrun, see the same batches and get the same gradients."""
+"""The batch contract: one or several processes of torchrun see the same batches and compute the same gradients."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ STEPS = 7  # an epoch has 5
 
 @cache
 def learned(processes: int, accumulation: int, P_drop: float, name: str = "transformer") -> list[dict]:
-    """Run a division, and return what each of its processes wrote."""
+    """Run a division, and return the outputs of its processes."""
     with TemporaryDirectory() as out:
         if processes == 1:
             learn(Path(out), accumulation, P_drop, name)
@@ -44,53 +44,53 @@ def learned(processes: int, accumulation: int, P_drop: float, name: str = "trans
     ],
 )
 def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, accumulation, name):
-    """Each pair of each global batch in exactly one process, once; the gradient is that of one process."""
-    (alone,), ranks = learned(1, 1, 0.0, name), learned(processes, accumulation, 0.0, name)
+    """Each pair of each global batch is in exactly one process, once. The gradient equals that of one process."""
+    (single,), ranks = learned(1, 1, 0.0, name), learned(processes, accumulation, 0.0, name)
     lengths = random_text(1, 53).lengths
     batches = [batch for epoch in (0, 1) for batch in plan_batches(1, epoch, lengths, BUDGETS)]
     for step, batch in enumerate(batches[:STEPS]):
-        for rank in (alone, *ranks):
+        for rank in (single, *ranks):
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)
-            expected = alone[f"gradient{step}"]
-            # An LSTM adds in another order at each position, and seven steps add up.
+            expected = single[f"gradient{step}"]
+            # An LSTM adds in another order at each position, and the errors of seven steps accumulate.
             tolerance = (1e-6 if name == "transformer" else 5e-6) * np.abs(expected).max()
             np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=tolerance)
         parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])
         np.testing.assert_array_equal(np.sort(parts), np.sort(batch))
-        np.testing.assert_array_equal(np.sort(alone[f"mine{step}"]), np.sort(batch))
+        np.testing.assert_array_equal(np.sort(single[f"mine{step}"]), np.sort(batch))
     for rank in ranks:
-        assert rank["dev_perplexity"] == pytest.approx(alone["dev_perplexity"], rel=1e-6)
+        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=1e-6)
 
 
 @pytest.mark.slow
 def test_batch_normalisation_is_that_of_one_process():
-    """The last batch is one pair, so that one process has none. The perplexity shows the running statistics.
+    """The last batch is one pair, so one process has no pair. The perplexity depends on the running statistics.
 
-    Rounding is larger than above: over a few tokens, and in each step after others.
+    Rounding errors are larger than above, because they are over few tokens and accumulate over steps.
     """
-    (alone,), ranks = learned(1, 1, 0.0, "batch norm"), learned(2, 1, 0.0, "batch norm")
+    (single,), ranks = learned(1, 1, 0.0, "batch norm"), learned(2, 1, 0.0, "batch norm")
     for rank in ranks:
         for step in range(STEPS + 1):
-            expected = alone[f"gradient{step}"]
+            expected = single[f"gradient{step}"]
             np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=5e-6 * np.abs(expected).max())
-        assert rank["dev_perplexity"] == pytest.approx(alone["dev_perplexity"], rel=1e-5)
+        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=1e-5)
 
 
 @pytest.mark.slow
 def test_as_many_pieces_draw_the_same_dropout():
-    """1 x 4, 2 x 2 and 4 x 1: which process a piece falls to changes nothing but rounding."""
-    (alone,) = learned(1, 4, 0.3)
+    """With 1 x 4, 2 x 2 and 4 x 1, the assignment of pieces to processes changes only the rounding."""
+    (single,) = learned(1, 4, 0.3)
     for processes, accumulation in ((2, 2), (4, 1)):
         for rank in learned(processes, accumulation, 0.3):
             for step in range(STEPS):
-                np.testing.assert_allclose(rank[f"gradient{step}"], alone[f"gradient{step}"], rtol=0, atol=1e-6)
+                np.testing.assert_allclose(rank[f"gradient{step}"], single[f"gradient{step}"], rtol=0, atol=1e-6)
     (other,) = learned(1, 1, 0.3)
-    assert np.abs(other["gradient0"] - alone["gradient0"]).max() > 1e-3
+    assert np.abs(other["gradient0"] - single["gradient0"]).max() > 1e-3
 
 
 def learn(out: Path, accumulation: int, P_drop: float, name: str) -> None:
-    """Write `out`/{rank}.npz: for each step the global batch, the pairs this process learned from, the gradient."""
-    # Batch normalisation cancels some biases. Their gradients are rounding, which Adam must not divide by itself.
+    """Write `out`/{rank}.npz: for each step the global batch, this process's pairs, and the gradient."""
+    # Batch normalisation cancels some biases. Adam must not divide their gradients, rounding errors, by themselves.
     training = {"epsilon": 1e-3, "learning_rate_scale": 0.1} if name == "batch norm" else {}
     experiment = make_experiment(model={"P_drop": P_drop} | (TABLE_2 | TABLE_5).get(name, {}), **training)
     with joined() as world:
@@ -113,6 +113,6 @@ def learn(out: Path, accumulation: int, P_drop: float, name: str) -> None:
         np.savez(out / f"{world.rank}.npz", **results)
 
 
-if __name__ == "__main__":  # by torchrun
+if __name__ == "__main__":  # started by torchrun
     learn(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])
     end()

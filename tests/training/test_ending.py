@@ -1,4 +1,4 @@
-"""A training that ends when its dev perplexity no longer improves, and one that begins with another's weights."""
+"""A training that ends when its dev perplexity stops improving, and a training with another run's weights."""
 
 import json
 import subprocess
@@ -36,14 +36,14 @@ pytestmark = pytest.mark.usefixtures("on_the_processor")
 EARLY = {"steps": 60, "learning_rate_scale": 3.0, "patience": 2, "averaged_checkpoints": 2}
 
 
-def test_the_best_step_is_the_first_of_equal_ones():
+def test_the_best_step_is_the_first_of_equal_steps():
     assert best({6: 2.0, 2: 3.0, 4: 2.0}) == 4
     assert best({}) == 0
 
 
 def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, monkeypatch):
-    """Dev perplexities by hand: 4, 3, 2, 5, 6 at steps 2 to 10; an interruption at step 7 changes nothing."""
-    monkeypatch.setattr(Evaluation, "perplexity", Evaluation.perplexity)  # as it is afterwards, too
+    """Dev perplexities by hand: 4, 3, 2, 5, 6 at steps 2 to 10. An interruption at step 7 changes nothing."""
+    monkeypatch.setattr(Evaluation, "perplexity", Evaluation.perplexity)  # so that pytest restores it afterwards
     for name, stops in (("whole", []), ("interrupted", [7])):
         for stop in [*stops, None]:
             run = train_up_to(stop, tmp_path / name)
@@ -64,7 +64,7 @@ def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, mon
 
 
 def test_a_checkpoint_stays_until_no_saved_state_may_need_it(tmp_path, monkeypatch):
-    """Step 6 is the best one until the training is killed at step 8; from step 5 on again, as by chance, it is not."""
+    """Step 6 is the best until the training is killed at step 8. After the restart from step 5, it is not the best."""
     killed, again = {2: 4.0, 4: 3.0, 6: 2.0}, {6: 3.5, 8: 3.6}
     for given in (killed, again):
         run = start(tmp_path, make_experiment(logging={"evaluate_every": 1000, "save_every": 5}, **EARLY))
@@ -76,14 +76,14 @@ def test_a_checkpoint_stays_until_no_saved_state_may_need_it(tmp_path, monkeypat
 
 @pytest.mark.slow
 def test_several_processes_end_at_the_same_step(tmp_path):
-    """Also after an interruption: each knows the perplexities of the checkpoints, which one of them has written."""
+    """This also holds after an interruption. Only one process writes the perplexities, and all processes get them."""
     subprocess.run([str(word) for word in (*TORCHRUN, 2, __file__, tmp_path)], env=PROCESSOR, check=True)
     expected = {"step": 10, "perplexities": {"4": 3.0, "6": 2.0, "8": 5.0, "10": 6.0}}
     assert [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)] == [expected, expected]
 
 
 def train_up_to(stop: int | None, folder: Path, world: World = ALONE) -> TrainingRun:
-    """Train with the perplexities of the first test, to the end or up to a step at which it is interrupted."""
+    """Train with the perplexities of the first test, to the end or up to an interruption at a step."""
     run = start(folder, make_experiment(logging={"evaluate_every": 1000}, **EARLY), world=world)
     given = dict(zip(range(2, 61, 2), [4.0, 3.0, 2.0, 5.0, 6.0, *[1.0] * 25], strict=True))
     Evaluation.perplexity = lambda *_: given[run.progress.step]
@@ -104,8 +104,8 @@ def test_a_training_begins_with_other_weights(tmp_path):
     assert len({plain.digest("data"), begun.digest("data", "sum"), begun.digest("data", "other")}) == 3
 
 
-def test_a_whole_run_goes_on_from_another(tmp_path):
-    """By the command; a vocabulary of other subwords is refused, and weights without one."""
+def test_a_whole_run_continues_from_another(tmp_path):
+    """The test uses the command. A vocabulary of other subwords is refused, and weights without a vocabulary."""
     data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
     first, second = (tmp_path / name for name in ("first", "second"))
     average = Run(first).average
@@ -161,7 +161,7 @@ def test_a_damaged_shorter_training_is_not_continued(tmp_path, caplog):
 
 
 def end_early(out: Path) -> None:
-    """Write `out`/{rank}.json: at which step this process ended, and what it knew."""
+    """Write `out`/{rank}.json: the last step of this process, and its perplexities."""
     with joined() as world:
         for stop in (7, None):
             run = train_up_to(stop, out / "run", world)
@@ -169,5 +169,5 @@ def end_early(out: Path) -> None:
         (out / f"{world.rank}.json").write_text(json.dumps(known))
 
 
-if __name__ == "__main__":  # by torchrun
+if __name__ == "__main__":  # started by torchrun
     end_early(Path(sys.argv[1]))

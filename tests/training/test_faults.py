@@ -1,4 +1,4 @@
-"""Real trainings that are killed, signalled or run out of disk: they end soon, lose nothing, and go on afterwards."""
+"""Real trainings that are killed, signalled or run out of disk end soon, lose nothing, and can be resumed."""
 
 import json
 import random
@@ -39,7 +39,7 @@ def new_run(folder: Path, steps: int, save_every: int = 10, tokens: int = 400) -
 
 
 class Training(subprocess.Popen):
-    """A real training, by torchrun if of several processes; it prints to a file, because a full pipe would stop it."""
+    """A real training, by torchrun if it has several processes. It prints to a file: a full pipe would block it."""
 
     def __init__(self, run: Path, data: Path, program: list[str] = PROGRAM, processes: int = 1):
         starter = [*TORCHRUN, str(processes)] if processes > 1 else [sys.executable]
@@ -53,7 +53,7 @@ class Training(subprocess.Popen):
         return self.messages.read_text()
 
     def wait_for(self, true: Callable[[], object]) -> None:
-        """Wait until `true()`; fail when the process ends before, or it takes too long."""
+        """Wait until `true()`. Fail if the process ends earlier or the wait takes too long."""
         late = time.time() + LONG
         while not true():
             assert self.poll() is None, self.err
@@ -66,14 +66,14 @@ def states(run: Path) -> dict[str, bytes]:
 
 
 def steps_done(run: Path) -> int:
-    """Return the last step in the metrics of a run that goes on."""
+    """Return the last step in the metrics of a run in progress."""
     lines = [line for path in run.glob("state/*/metrics.jsonl") for line in path.read_text().split("\n")[:-1]]
     return json.loads(lines[-1])["step"] if lines else 0
 
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory, data, on_the_processor) -> Path:
-    """Train 100 steps without a fault; a state every third step, so that some are killed while they save."""
+    """Train 100 steps without a fault. A state is saved every third step, so that some runs are killed while saving."""
     run = new_run(tmp_path_factory.mktemp("straight"), 100, save_every=3, tokens=60)
     do("train", run, "--data", data, "--threads", 1)
     return run
@@ -81,7 +81,7 @@ def straight(tmp_path_factory, data, on_the_processor) -> Path:
 
 @pytest.mark.usefixtures("on_the_processor")
 def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, data, straight):
-    """At a random step, and a random while after it, which is within a step, a save or a line of the metrics."""
+    """The kill comes at a random time after a random step: within a step, while saving, or within a line of metrics."""
     run = new_run(tmp_path, 100, save_every=3, tokens=60)
     chance = random.Random(0)
     step = chance.randint(2, 50)
@@ -118,7 +118,7 @@ def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data):
     training.wait_for(lambda: steps_done(run) > 25)
     (second,) = [p for p in psutil.Process(training.pid).children() if p.environ().get("RANK") == "1"]
     second.send_signal(signal.SIGUSR1)
-    assert training.wait(SOON) not in (0, EXIT_INTERRUPTED)  # torchrun's own
+    assert training.wait(SOON) not in (0, EXIT_INTERRUPTED)  # torchrun's code
     messages = re.findall(r"interrupted by (.*): saved at step (\d+);", training.err)
     assert {step for _, step in messages} == {str(int(max(states(run)).split(".")[0]))}
     assert "SIGUSR1" in {by for by, _ in messages}
@@ -134,7 +134,7 @@ def test_a_signal_to_one_process_saves_once_and_ends_all(tmp_path, data):
     ],
 )
 def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data, fault, error):
-    """After it, the same command goes on from the last state, in one process."""
+    """Afterwards, the same command resumes from the last state, in one process."""
     run = new_run(tmp_path, steps=60)
     training = Training(run, data, [*FAULTY, fault, "1", "25"], processes=2)
     training.wait(LONG)
@@ -144,7 +144,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
     last = re.escape(f"{run}/state/") + r"\w+/state/00000020.safetensors"
     if error:
         assert re.search(rf"transformer train: error: {where}: {error}.*; last state: {last}", training.err)
-    if fault != "not_finite":  # which all processes see; otherwise the other one says what it saw
+    if fault != "not_finite":  # all processes see this fault; otherwise the other process reports its own error
         assert re.search(rf"error: {where}: ConnectionError: another process of this training has ended", training.err)
     assert list(states(run)) == ["00000010.safetensors", "00000020.safetensors"]
     do("train", run, "--data", data, "--threads", 1)
@@ -154,7 +154,7 @@ def test_a_fault_in_one_process_ends_all_and_names_step_and_batch(tmp_path, data
 
 
 def test_a_signal_does_not_silence_an_error(tmp_path, data):
-    """torchrun sends TERM to the others as soon as one process has ended: while they say what they saw of it."""
+    """torchrun sends TERM to the other processes as soon as one ends, while they report their errors."""
     run = new_run(tmp_path, steps=60)
     training = Training(run, data, [*FAULTY, "exception_and_signal", "0", "25"])
     assert training.wait(SOON) == 1
@@ -163,7 +163,7 @@ def test_a_signal_does_not_silence_an_error(tmp_path, data):
 
 @slow
 @pytest.mark.parametrize(("fault", "step"), [("disk_full", 30), ("disk_full_for_logs", 26)])
-def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, fault, step, on_the_processor):
+def test_a_full_disk_leaves_the_last_state_and_the_run_resumes(tmp_path, data, fault, step, on_the_processor):
     run, whole = new_run(tmp_path / "full", steps=60), new_run(tmp_path / "whole", steps=60)
     training = Training(run, data, [*FAULTY, fault, "0", "25"])
     assert training.wait(LONG) == 1
@@ -178,7 +178,7 @@ def test_a_full_disk_leaves_the_last_state_and_the_run_goes_on(tmp_path, data, f
 
 @slow
 def test_a_second_training_of_a_run_waits_for_the_first(tmp_path, data):
-    """As after Snakemake was killed and started again, its job living on. A third one is stopped while it waits."""
+    """This happens when Snakemake is restarted and its old job survives. A third training is stopped while waiting."""
     run = new_run(tmp_path, steps=300)
     first = Training(run, data)
     first.wait_for(lambda: steps_done(run) > 5)

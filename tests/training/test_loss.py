@@ -1,4 +1,4 @@
-"""The loss and its gradient against the distribution written out, and against PyTorch's cross-entropy."""
+"""The loss and its gradient, compared with the explicit distribution and with PyTorch's cross-entropy."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def random(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def naive(output: torch.Tensor, embedding: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Return the sum over the tokens of -q log p, with all of q and p in memory; autograd differentiates it."""
+    """Return the sum over the tokens of -q log p with all of q and p in memory, for autograd."""
     log_p = (output.double() @ embedding.double().T).log_softmax(dim=1)
     q = torch.full_like(log_p, epsilon / (V - 1))
     q[torch.arange(len(labels)), labels] = 1 - epsilon
@@ -38,7 +38,7 @@ def test_value_and_gradients_are_autograds(n, epsilon):
     leaves = (output, embedding)
     own, expected = smoothed_cross_entropy(output, embedding, labels, epsilon)[0], naive(*leaves, labels, epsilon)
     torch.testing.assert_close(own.double(), expected, rtol=1e-5, atol=1e-5)
-    # Scaled as training scales it: the gradient passed in counts.
+    # The loss is scaled like in training, because the incoming gradient counts.
     gradients, expected = (torch.autograd.grad(loss / 3, leaves) for loss in (own, expected))
     torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-5)
 
@@ -67,8 +67,8 @@ READ, WRITTEN = [[12, 36, EOS], [13, 29, 12, 17, EOS]], [[5, 10, 5, EOS], [2, EO
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_the_softmax_covers_the_output_rows_alone(experiment, epsilon):
-    """The losses, and the gradients of all weights, are those of V classes: smoothing, too, is over no other row."""
+def test_the_softmax_covers_only_the_output_rows(experiment, epsilon):
+    """The losses and all gradients equal those with V classes. Smoothing is also over these V rows only."""
     torch.manual_seed(1)
     parser = Transformer(replace(experiment.model, P_drop=0.0, output_rows=V))
     batch = ParallelText(token_array(READ), token_array(WRITTEN)).batch(np.arange(2), torch.device("cpu"))
@@ -84,7 +84,7 @@ def test_the_softmax_covers_the_output_rows_alone(experiment, epsilon):
 
 
 def test_labels_of_pad_do_not_count():
-    """Neither in the losses nor in the gradients: as if their tokens were not there."""
+    """Labels of PAD change neither losses nor gradients, as if their tokens did not exist."""
     output, embedding, labels = random(LOTS)
     gone = torch.arange(LOTS) % 3 == 1
     results = []

@@ -1,4 +1,4 @@
-"""The learning rate against equation 3 worked by hand, Adam's constants."""
+"""The learning rate, compared with equation 3 computed by hand, and Adam's constants."""
 
 import math
 
@@ -15,7 +15,7 @@ from transformer.training.step import adam
 
 @pytest.mark.parametrize(
     ("warmup", "expected"),
-    [  # of d_model 16, 4 warm-up steps, a factor of 3
+    [  # for d_model 16, 4 warm-up steps, a factor of 3
         (True, {1: 0.09375, 2: 0.1875, 4: 0.375, 9: 0.25, 100: 0.075}),  # 3 / 4 * step / 8, then 3 / 4 / sqrt(step)
         (False, {1: 0.375, 2: 0.375, 4: 0.375, 9: 0.25, 100: 0.075}),
     ],
@@ -34,8 +34,8 @@ def test_adam_has_the_constants_of_the_experiment(experiment):
 
 @pytest.mark.usefixtures("on_the_processor")
 @pytest.mark.parametrize("model", TABLE_5.values(), ids=TABLE_5)
-def test_gradients_reach_every_parameter_and_are_those_of_finite_differences(tmp_path, model):
-    """Along the gradient itself, the loss changes by the gradient's norm. Random biases keep every vector from zero."""
+def test_gradients_reach_every_parameter_and_equal_finite_differences(tmp_path, model):
+    """Along the gradient, the loss changes by the gradient's norm. Random biases keep every vector from zero."""
     learner = start(tmp_path, make_experiment(model=model | {"P_drop": 0.0, "P_drop_attention": 0.0})).learner
     learner.model.double()
     batch = TEXT.batch(np.arange(10), CPU)

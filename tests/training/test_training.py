@@ -1,4 +1,4 @@
-"""Training: resumed equals uninterrupted bit for bit, logs and files tell what was done, and the model learns."""
+"""Training: a resumed run equals an uninterrupted run bit for bit, logs and files are complete, the model learns."""
 
 import math
 import struct
@@ -28,7 +28,7 @@ def messages(caplog):
 
 
 def saved(folder):
-    """Return (tensors, header) of each file that a run leaves, but for when it was started and how long it took."""
+    """Return (tensors, header) of each file of a run, without start and duration."""
     files = {
         path.relative_to(folder).as_posix(): checkpoints.load_tensors(path) for path in folder.rglob("*.safetensors")
     }
@@ -38,8 +38,8 @@ def saved(folder):
     return files
 
 
-def left_alone(folder, model=None):
-    """Train a run that is left alone, 8 steps; an epoch has 5 batches."""
+def train_uninterrupted(folder, model=None):
+    """Train an uninterrupted run of 8 steps. An epoch has 5 batches."""
     assert len(plan_batches(1, 0, TEXT.lengths, (60, 60))) == 5
     train(start(folder, make_experiment(model=model)))
     assert sorted(path.name for path in (folder / "state").iterdir()) == [f"{step:08}.safetensors" for step in (6, 8)]
@@ -48,19 +48,19 @@ def left_alone(folder, model=None):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    return left_alone(tmp_path_factory.mktemp("uninterrupted"))
+    return train_uninterrupted(tmp_path_factory.mktemp("uninterrupted"))
 
 
 @pytest.mark.parametrize("model", [{}, {"norm": "batch"}, *TABLE_2.values()], ids=["transformer", "norm", *TABLE_2])
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, model):
-    """Killed after a state was saved and between two (each 2 steps), within an epoch, at its end, and within a line."""
+    """The kills come after a saved state (each 2 steps) and between two, within an epoch, at its end, within a line."""
     folder, experiment = tmp_path / "resumed", make_experiment(model=model)
     for step in (1, 3, 4, 4, 5, 7):
         interrupt(start(folder, experiment), step)
         with open(folder / "metrics.jsonl", "a") as file:
             file.write('{"step": 6, "ep')
     train(start(folder, experiment))
-    uninterrupted = left_alone(tmp_path / "alone", model)
+    uninterrupted = train_uninterrupted(tmp_path / "single", model)
     files, expected = saved(folder), saved(uninterrupted)
     assert files.keys() == expected.keys()
     for name, (tensors, header) in expected.items():
@@ -123,7 +123,7 @@ def test_checkpoints_are_counted_back_from_the_last_step(
 
 @pytest.mark.parametrize("logging", [{}, {"log_every": 8, "save_every": 1}], ids=str)
 def test_a_loss_that_is_not_finite_stops(tmp_path, logging):
-    """What was saved before stays, also where states are saved more often than the loss is looked at."""
+    """Earlier saved states stay, even if states are saved more often than the loss is checked."""
     experiment = make_experiment(logging=logging)
     interrupt(start(tmp_path, experiment), 4)
     before = saved(tmp_path)
@@ -144,7 +144,7 @@ def test_a_loss_that_is_not_finite_stops(tmp_path, logging):
 
 
 def naive_losses(model, text, indices):
-    """Return (smoothed, plain) cross-entropy, summed over target tokens: sentence by sentence, with whole logits."""
+    """Return the sums over target tokens of (smoothed, plain) cross-entropy, per sentence, from all logits at once."""
     smoothed, plain = 0.0, 0.0
     for index in indices:
         labels = torch.tensor(text.target[index].astype(int))
@@ -158,7 +158,7 @@ def naive_losses(model, text, indices):
 
 
 def test_loss_and_gradient_are_per_target_token(tmp_path):
-    """One update: the metrics have the sums over tokens divided by the target tokens, Adam the gradient of that."""
+    """In one update, the metrics have the sums divided by the target tokens, and Adam gets this gradient."""
     experiment = make_experiment(model={"P_drop": 0.0}, steps=1, averaged_checkpoints=1)
     run = start(tmp_path, experiment)
     batch = plan_batches(experiment.seed, 0, TEXT.lengths, (60, 60))[0]
@@ -175,7 +175,7 @@ def test_loss_and_gradient_are_per_target_token(tmp_path):
 
 
 def test_no_step_has_gradients_of_the_one_before(tmp_path):
-    """In however many pieces it comes; a process that gets none of them adds nothing to the others' sum."""
+    """The number of pieces does not matter. A process without pieces adds nothing to the others' sum."""
     learner = start(tmp_path, make_experiment(model={"P_drop": 0.0})).learner
     learner.update("", np.arange(9), 1, False)
     weights = {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
@@ -193,7 +193,7 @@ def test_no_step_has_gradients_of_the_one_before(tmp_path):
 
 
 def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
-    """Means by target tokens, not by batches."""
+    """Means are over target tokens, not over batches."""
     each, every_third = (
         make_experiment(steps=6, logging={"log_every": log_every, "evaluate_every": 6}) for log_every in (1, 3)
     )
@@ -206,7 +206,7 @@ def test_metrics_are_means_over_the_steps_since_the_last_line(tmp_path):
     assert len(set(tokens[:3])) > 1
     for line, part in zip(
         [entry for entry in metrics(tmp_path / "3") if "smoothed_loss" in entry],
-        (slice(1), slice(1, 3), slice(3, 6)),  # the first step has a line of its own
+        (slice(1), slice(1, 3), slice(3, 6)),  # the first step has its own line
         strict=True,
     ):
         weighted = sum(entry["smoothed_loss"] * count for entry, count in zip(steps[part], tokens[part], strict=True))
@@ -245,7 +245,7 @@ def test_pairs_that_fit_no_batch_are_counted_in_training_and_named_in_dev(tmp_pa
 
 
 def board(folder):
-    """Return the curves that TensorBoard shows, as {step: value}; a later start replaces what follows its step."""
+    """Return TensorBoard's curves as {step: value}. A later start replaces the values after its step."""
     curves = {}
     for path in sorted((folder / "tensorboard").iterdir(), key=lambda path: path.stat().st_mtime_ns):
         data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Dev scores against an independent greedy search and PyTorch's cross-entropy; two processes share the work."""
+"""Dev scores, compared with a second greedy search and PyTorch's cross-entropy. Two processes share the work."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of exports: a run that was trained, and runs whose models were not."""
+"""Fixtures for the tests of exports: a trained run, and runs with untrained models."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def library():
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
-        # While it loads a model, the library has its own torch.linspace, which torch would remember for good.
+        # While the library loads a model, it replaces torch.linspace, and torch would cache the replacement for ever.
         with torch.device("meta"):
             torch.empty(0)
         yield transformers

@@ -1,4 +1,4 @@
-"""Exported runs: whole or absent, usable anywhere, described by a model card."""
+"""Exported runs are complete or absent, usable anywhere, and described by a model card."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_an_export_translates_wherever_it_is_put(run, tmp_path, monkeypatch, for
     assert translations(Path("moved"), tmp_path) == expected
 
 
-def test_an_export_is_replaced_whole_and_names_what_is_there(run, tmp_path):
+def test_an_export_is_replaced_as_a_whole_and_lists_its_files(run, tmp_path):
     """An older export can be exported in another format."""
     folder, manifest = tmp_path / "1", tmp_path / "1" / MANIFEST
     do("export", "--run", run, "--to", folder)
@@ -106,7 +106,7 @@ def test_export_leaves_an_old_export_and_refuses_to_replace_anything_else(run, t
     ],
 )
 def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, changes):
-    """A sentence whose punctuation is normalised, escaped and, in the translation, joined to words; greedily."""
+    """The sentence needs normalised punctuation, escapes, and detokenised punctuation. The search is greedy."""
     copy, example = tmp_path / "run", '"Two dogs play in the snow."'
     shutil.copytree(run, copy)
     save(replace(load(run / "decoding.yaml", Decoding), beam_size=1), copy / "decoding.yaml")
@@ -125,7 +125,7 @@ def test_examples_translate_as_the_run_does(run, tmp_path, monkeypatch, page, ch
 
 
 @pytest.mark.usefixtures("library")
-def test_a_card_has_the_scores_of_these_weights_alone(run, tmp_path):
+def test_a_card_has_only_the_scores_of_these_weights(run, tmp_path):
     from huggingface_hub import ModelCard
 
     copy = tmp_path / "run"

@@ -1,4 +1,4 @@
-"""Exports for the library transformers: it loads them, and computes, writes and reads what this project does.
+"""Exports for the library transformers: it loads them, and gives the same probabilities and texts as this project.
 
 CTranslate2's own converter takes them from there.
 """
@@ -34,7 +34,7 @@ from transformer.translation.translator import open_translator
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 SUBWORDS = 28  # fewer than ROWS
-CODE = {"sinusoids": "concatenated", "target_spaces": 32, "P_drop_relu": 0.1}  # of tensor2tensor
+CODE = {"sinusoids": "concatenated", "target_spaces": 32, "P_drop_relu": 0.1}  # settings of tensor2tensor
 MODELS = {
     "paper-text": {},
     "tensor2tensor": CODE,
@@ -68,7 +68,7 @@ def opened(library, vocabulary, tmp_path):
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 @torch.no_grad()
 def test_log_probabilities_are_the_models(opened, changes):
-    """The logarithms of all probabilities differ by more than 1; the epsilon of LayerNorm, by 0.001."""
+    """The log-probabilities span more than 1. Another epsilon in LayerNorm would change them by 0.001."""
     model = varied_model(**changes)
     theirs = opened(model)
     for source, target in zip(*(random_sentences(seed, 5, longest=9, ids=SUBWORDS) for seed in (1, 2)), strict=True):
@@ -105,7 +105,7 @@ def test_what_marian_cannot_express_is_refused(vocabulary, tmp_path, changes, me
 
 
 def generated(theirs, sentences, limit):
-    """Return the greedy outputs of the library: ids, with EOS if it comes within the limit."""
+    """Return the greedy outputs of the library: ids, with EOS if it is within the limit."""
     pad, longest = theirs.config.pad_token_id, max(map(len, sentences))
     ids = torch.tensor([[*sentence, *[pad] * (longest - len(sentence))] for sentence in sentences])
     options = {"num_beams": 1, "do_sample": False, "max_new_tokens": limit}
@@ -114,7 +114,7 @@ def generated(theirs, sentences, limit):
 
 
 def translated(folder, names, subwords, sentences, limit):
-    """Return the greedy outputs of CTranslate2, by its own converter, as `generated` does."""
+    """Return the greedy outputs of CTranslate2, converted by its own converter, in the form of `generated`."""
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
 
@@ -132,7 +132,7 @@ def translated(folder, names, subwords, sentences, limit):
 
 @few_models
 def test_greedy_outputs_are_the_models_in_both_libraries(opened, vocabulary, tmp_path, changes):
-    """Neither PAD nor a row without a subword is written, however likely it is."""
+    """Neither PAD nor a row without a subword is written, even if it is the likeliest."""
     model, sentences = varied_model(**changes), random_sentences(1, 20, longest=9, ids=SUBWORDS)
     with torch.no_grad():
         model.embedding.weight[[PAD, *range(SUBWORDS, ROWS)]] *= 3
@@ -151,7 +151,7 @@ def exported(run, tmp_path):
 
 
 def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, exported):
-    """The same greedy translations, in ids and, for the library's tokeniser, in words."""
+    """The greedy translations are equal in ids, and with the library's tokeniser also in words."""
     ours, lines = open_translator(run, changes={"beam": 1}), random_lines(99, 100)
     tokenizer = library.AutoTokenizer.from_pretrained(exported)
     assert isinstance(tokenizer, library.MarianTokenizer)
@@ -174,7 +174,7 @@ def test_both_libraries_translate_100_sentences_as_the_run_does(library, run, ex
 
 
 def test_tokenizers_agree_on_prepared_text(library, run, exported):
-    """They agree on unknown characters, too, and on escaped tokens and language codes."""
+    """They also agree on unknown characters, escaped tokens and language codes."""
     ours = open_translator(run)
     lines = ["ab  cd", "", "ab-cd's “ef” <pad> </s> <unk>", ">>ab<< cd", "日本 gh & ij", *random_lines(5, 50)]
     tokenizer = library.MarianTokenizer.from_pretrained(exported)

@@ -1,4 +1,4 @@
-"""Beam search against brute force, and against a beam search in plain loops that never stops early."""
+"""Beam search, compared with brute force and with a beam search in plain loops without early stopping."""
 
 import itertools
 import math
@@ -15,13 +15,13 @@ from transformer.translation.search import beam_search, expand
 
 
 def search(log_p, limits, beam, alpha, sentences=None):
-    """Return the best that `beam_search` finds in the table, with a sentence for each limit."""
+    """Return the best hypotheses of `beam_search` in the table, with a sentence for each limit."""
     decoder = Table(log_p, sentences or range(len(limits)))
     return [best for (best,) in beam_search(decoder, torch.tensor(limits), beam, alpha)]
 
 
 def brute_force(log_p, sentence, limit, alpha, V=4):
-    """Return the best (ids, score) of all sequences of words that EOS ends within the limit."""
+    """Return the best (ids, score) of all sequences that end with EOS within the limit."""
     words = range(EOS + 1, V)
     ended = ([*ids, EOS] for n in range(limit) for ids in itertools.product(words, repeat=n))
     scored = [(sequence_log_p(log_p, sentence, ids) / ((5 + len(ids)) / 6) ** alpha, ids) for ids in ended]
@@ -30,7 +30,7 @@ def brute_force(log_p, sentence, limit, alpha, V=4):
 
 
 def exhaustive_beam(log_p, sentence, limit, beam, alpha, n=1):
-    """Run beam search in plain loops, as tensor2tensor defines it but always up to the limit; return the n best."""
+    """Run beam search in plain loops like tensor2tensor, but always up to the limit. Return the n best."""
     alive, finished = [(0.0, [])], []
     for length in range(1, limit + 1):
         candidates = [
@@ -62,8 +62,8 @@ def test_a_wide_beam_is_brute_force(alpha, V, limit):
 @pytest.mark.parametrize(
     ("beam", "n", "alpha"), [(1, 1, 0), (1, 2, 0.6), (2, 1, 1.5), (3, 2, 0), (4, 4, 0.6), (2, 7, 0.6)]
 )
-def test_n_best_equals_those_of_a_search_that_never_stops_early(beam, n, alpha, ends):
-    """A beam of one is greedy; an alive hypothesis counts where none ended."""
+def test_n_best_equal_those_of_a_search_without_early_stopping(beam, n, alpha, ends):
+    """A beam of size one is greedy. Where no hypothesis has ended, an alive one counts."""
     arbitrary = random_table(beam, V=6)
 
     def log_p(sentence, prefix):
@@ -90,12 +90,12 @@ def test_sentences_that_end_leave_the_batch():
 
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(3, 80), st.integers(1, 12), st.integers(0, 10**6))
-def test_expand_finds_what_sorting_everything_finds(B, K, V, count, seed):
-    """Vocabularies are smaller than a group of tokens, as large as some groups, and in between; PAD is impossible."""
+def test_expand_equals_sorting_everything(B, K, V, count, seed):
+    """Vocabularies are smaller than a group of tokens, as large as some groups, and in between. PAD is impossible."""
     torch.manual_seed(seed)
     alive, log_probabilities = torch.randn(B, K), torch.randn(B, K, V)
     log_probabilities[:, :, PAD] = -math.inf
-    count = min(count, K * (V - 1))  # of those that are impossible, any may come first
+    count = min(count, K * (V - 1))  # impossible ones may come in any order
     expected = (alive[:, :, None] + log_probabilities).flatten(1).sort(dim=1, descending=True)
     for few in (0, 2**15):  # a group at a time, and all at once
         with patch("transformer.translation.search._FEW", few):

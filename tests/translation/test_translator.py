@@ -1,4 +1,4 @@
-"""Raw text to raw text: every line answered in its place, whatever it is decoded together with."""
+"""Raw text to raw text: every line gets its translation, independent of the batch."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,17 +32,17 @@ LINES = random_lines(5, 20)
 RECORDED = Path(__file__).parents[2] / "results/record/multi30k/runs/en-de/base/1"
 
 
-def test_each_line_has_the_translation_that_it_gets_alone(translator):
-    """Decoding starts with the longest; blank lines stay blank; neither batches nor threads change a translation."""
-    alone = {line: translator.translate([line])[0].text for line in LINES}
-    assert len(set(alone.values())) > 10
+def test_the_translation_of_a_line_does_not_depend_on_the_batch(translator):
+    """Decoding starts with the longest line. Blank lines stay blank. Batches and threads change no translation."""
+    single = {line: translator.translate([line])[0].text for line in LINES}
+    assert len(set(single.values())) > 10
     lines = ["", *LINES[:5], "  \t", *LINES[5:], ""]
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
         for max_tokens in (1, 10_000):
             other = replace(translator, decoding=structs.replace(DECODING, max_tokens=max_tokens))
-            assert [best.text for best in other.translate(lines)] == [alone.get(line, "") for line in lines]
+            assert [best.text for best in other.translate(lines)] == [single.get(line, "") for line in lines]
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
@@ -63,7 +63,7 @@ def test_a_change_to_only_one_of_the_two_decoders_is_refused(translator, monkeyp
 
 
 def test_n_best_beam_and_alpha(translator):
-    """They change one call alone, as the decoding would; the others follow the best, each once."""
+    """The options change only one call, like decoding settings. The other translations follow the best, each once."""
     found = translator.translate(LINES, beam_size=4, length_penalty=1.0, n_best=4)
     other = replace(translator, decoding=structs.replace(DECODING, beam_size=4, length_penalty=1.0))
     for best, ranked in zip(found, other.search(other.encode(LINES), 4), strict=True):
@@ -123,7 +123,7 @@ def test_what_cannot_be_done_is_named(translator, case):
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100), st.sampled_from([1, 16]))
 def test_by_length(lengths, max_tokens, least):
-    """Sentences are in order of length, as many in a batch as fit; the shortest count as `least` tokens."""
+    """Sentences are sorted by length, and batches are as full as possible. Short sentences count as `least` tokens."""
     batches = by_length([[0] * length for length in lengths], max_tokens, least)
     order = [index for batch in batches for index in batch]
     assert sorted(order) == list(range(len(lengths)))
@@ -135,7 +135,7 @@ def test_by_length(lengths, max_tokens, least):
 
 
 def endless_model():
-    """Return a model that always writes the same word, so that every translation goes up to its limit."""
+    """Return a model that always writes the same word, so that every translation reaches its limit."""
     model = random_model(1, N=1)
     embedding, norm = model.embedding.weight, model.decoder[-1].residuals[2].norm
     with torch.no_grad():
@@ -147,7 +147,7 @@ def endless_model():
 
 @pytest.mark.parametrize(("lines", "extra_length"), [(LINES, 3), ([" ".join(["ab"] * (POSITIONS - 2))], 1)])
 def test_output_is_at_most_extra_length_longer_than_the_input(translator, lines, extra_length):
-    """The last position that the decoder can reach is the last that the model has."""
+    """The last position of the decoder is the last position of the model."""
     decoding = structs.replace(DECODING, extra_length=extra_length, beam_size=1)
     sentences = translator.vocabulary.encode(lines)
     found = search(endless_model(), len(translator.vocabulary), sentences, decoding)

@@ -1,4 +1,4 @@
-"""The demo, run once: what its models learn, its tables in LaTeX, its page in a browser."""
+"""The demo, run once: its models' scores, its tables in LaTeX, its page in a browser."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ ROWS = CONFIG.scales["demo"].rows
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory) -> Path:
-    """A copy of the project in which the demo has been run."""
+    """A copy of the project with a finished demo."""
     project = copy_project(tmp_path_factory.mktemp("demo"))
     result = snakemake(project)
     assert result.returncode == 0, result.stderr
@@ -39,9 +39,9 @@ def read_table(demo: Path, table: str) -> list[dict[str, str]]:
 
 
 def test_translators_learn(demo):
-    """The grammar is easy: a model that learned it is near a BLEU of 100 (or a rounding above), else near 0.
+    """The grammar is easy: a model that has learned it has a BLEU near 100 (or slightly above), otherwise near 0.
 
-    In so few steps an LSTM is between the two.
+    After these few steps, an LSTM is between the two.
     """
     rows = read_table(demo, "table2")
     ours = [row for row in rows if row["by"] == "ours"]
@@ -55,7 +55,7 @@ def test_translators_learn(demo):
     assert perplexities[-1] < min(2, perplexities[0])
 
 
-def test_table_3_has_all_rows_and_those_of_the_demo_have_learned(demo):
+def test_table_3_has_all_rows_and_the_demos_rows_have_learned(demo):
     rows = read_table(demo, "table3")
     assert {row["experiment"] for row in rows} == CONFIG.experiments.keys()
     bleu = {row["experiment"]: float(row["bleu"]) for row in rows if row["bleu"]}
@@ -76,7 +76,7 @@ def test_every_other_row_of_tables_3_and_5_can_be_trained(demo, tmp_path, on_the
 
 
 def test_table_5_tests_its_claims(demo):
-    """Without residuals, warm-up or positions a model visibly fails."""
+    """A model without residuals, warm-up or positions clearly fails."""
     rows = read_table(demo, "table5")
     rows = {row["compared"]: row for row in rows}
     for name in ("no-residual", "no-warmup", "no-positions"):
@@ -92,7 +92,7 @@ def test_table_5_tests_its_claims(demo):
 def test_parsers_learn(demo):
     rows = read_table(demo, "table4")
     supervised, semi = [row for row in rows if row["by"] == "ours"]
-    # A parser that learned the grammar is above this, as translators are above theirs; one that did not is below 40.
+    # A parser that has learned the grammar scores above this, like translators; otherwise it scores below 40.
     assert 95 <= float(supervised["f1"]) <= 100
     assert 80 <= float(semi["f1"]) <= 100
     assert "self-training" in semi["training"]
@@ -106,13 +106,13 @@ def test_a_person_parses(demo):
 
 
 def test_tables_are_typeset(demo, tmp_path):
-    """Each on a page, with all its notes, and no character that the font lacks."""
+    """Each table fits on a page with all its notes, and the font has all characters."""
     tables = [(demo / f"results/demo/tables/{table}.tex").read_text(encoding="utf-8") for table in TABLES]
     assert "Missing character" not in typeset(tmp_path, "\n\\clearpage\n".join(tables))
 
 
 def test_the_page_in_a_browser(demo):
-    """What test_browser.py checks of its page, of one with every table, figure and run."""
+    """The checks of test_browser.py run on a page with every table, figure and run."""
     page = demo / "results/demo/report.html"
     assert all(re.search(f'id="?{part}\\b', page.read_text("utf-8")) for part in (*TABLES, *FIGURES))
     with browsing.started() as browser:

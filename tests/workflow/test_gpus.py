@@ -1,4 +1,4 @@
-"""Commands that share a machine's GPUs (workflow/scripts/gpus): real processes; the GPUs are names alone."""
+"""Commands that share a machine's GPUs (workflow/scripts/gpus): real processes with imaginary GPUs."""
 
 import os
 import select
@@ -12,12 +12,12 @@ import pytest
 GPUS = Path(__file__).parents[2] / "workflow/scripts/gpus"
 SHOW = ("sh", "-c", 'echo "${CUDA_VISIBLE_DEVICES-unset}"')
 HOLD = ("sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"; exec sleep 60')
-SURELY = 0.7  # seconds, within which a command that need not wait has begun
+SURELY = 0.7  # seconds; a command that does not wait has started by then
 
 
 @pytest.fixture
 def start(tmp_path: Path):
-    """Return a function that starts a command by `gpus` where these GPUs are; end afterwards what still runs."""
+    """Return a function that starts a command with `gpus` and these GPUs. Running commands are ended afterwards."""
     processes = []
 
     def start(launch: str, count: int, *command: str, there: str = "0,1,2", **env: str) -> subprocess.Popen:
@@ -35,7 +35,7 @@ def start(tmp_path: Path):
 
 
 def devices(process: subprocess.Popen) -> list[str]:
-    """Wait until the command has GPUs; return them."""
+    """Wait until the command has GPUs. Return them."""
     assert select.select([process.stdout], [], [], 20)[0]
     return process.stdout.readline().strip().split(",")
 
@@ -52,7 +52,7 @@ def ended(process: subprocess.Popen) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
 def test_no_two_commands_have_one_gpu(start, number):
-    """Commands with one and with two GPUs have all three; another that wants two waits for an end, however it comes."""
+    """Commands with one and two GPUs use all three. Another command for two GPUs waits until one ends in any way."""
     first, second = start("here", 1, *HOLD), start("here", 2, *HOLD)
     single, pair = devices(first), devices(second)
     assert sorted(single + pair) == ["0", "1", "2"]
@@ -60,13 +60,13 @@ def test_no_two_commands_have_one_gpu(start, number):
     third = start("here", 2, *HOLD)
     assert is_waiting(third)
     second.send_signal(number)
-    assert second.wait(20) == -number  # the command's own process: nothing stands between, and it may save and leave
+    assert second.wait(20) == -number  # the signal reaches the command directly, so that it can save and exit
     assert sorted(devices(third)) == sorted(pair)
     assert first.poll() is None
 
 
 def test_a_gpu_is_free_when_all_of_a_command_has_ended(start):
-    """A training's processes may outlive the one that started them."""
+    """A training's processes may outlive the process that started them."""
     parent = start("here", 3, "sh", "-c", "sleep 60 & echo $!; wait")
     child = int(parent.stdout.readline())
     parent.kill()
@@ -78,7 +78,7 @@ def test_a_gpu_is_free_when_all_of_a_command_has_ended(start):
 
 
 def test_gpus_of_another_job_have_other_locks(start):
-    """Slurm numbers each job's GPUs from 0 where it shows a job no others: the same name is another GPU."""
+    """Slurm numbers each job's visible GPUs from 0, so equal names may mean different GPUs."""
     assert len(devices(start("here", 3, *HOLD, SLURM_JOB_ID="7"))) == 3
     assert ended(start("here", 3, *SHOW, SLURM_JOB_ID="8")) == (0, "0,1,2\n", "")
 
@@ -99,15 +99,15 @@ def test_how_many_gpus_there_are(start, count, there, expected):
 
 
 def test_a_command_on_the_processor_waits_for_no_gpu(start):
-    """Whoever sets TRANSFORMER_DEVICE=cpu has GPUs that cannot be used."""
+    """TRANSFORMER_DEVICE=cpu hides the GPUs."""
     held = start("here", 3, *HOLD)
     assert len(devices(held)) == 3
     assert ended(start("here", 1, *SHOW, TRANSFORMER_DEVICE="cpu"))[0] == 0
 
 
 @pytest.mark.parametrize(("launch", "count"), [("job", 2), ("job", 4), ("here", 0), ("step", 0)])
-def test_a_command_that_needs_none_of_these_is_left_alone(start, launch, count):
-    """It starts even while all are taken: a job of its own has its own GPUs, and a command without GPUs never waits."""
+def test_a_command_that_needs_none_of_these_does_not_wait(start, launch, count):
+    """It starts even if all GPUs are taken: a separate job has its own GPUs, and a command without GPUs never waits."""
     assert len(devices(start("here", 3, *HOLD))) == 3
     assert ended(start(launch, count, *SHOW)) == (0, "0,1,2\n", "")
 

@@ -1,4 +1,4 @@
-"""The workflow as a `module` of another one: in another folder, without this project's package in its environment."""
+"""The workflow as a `module` of another workflow, in another folder and without this package in its environment."""
 
 import csv
 import json
@@ -51,7 +51,7 @@ def checkout(tmp_path) -> Path:
 
 
 def foreign(checkout: Path, config: dict) -> Path:
-    """Write a workflow that uses the checkout's, with a configuration of its own; return its folder."""
+    """Write a workflow that imports the checkout's workflow, with its own configuration. Return its folder."""
     folder = checkout.with_name("work")
     folder.mkdir(exist_ok=True)
     (folder / "Snakefile").write_text(FOREIGN.format(checkout=checkout))
@@ -69,7 +69,7 @@ def files(folder: Path) -> set[Path]:
 
 @pytest.mark.slow
 def test_another_workflow_makes_table_2_and_reads_it(checkout):
-    """By the package of the checkout, in which nothing is written; config.yaml holds what the other does not say."""
+    """The package comes from the unchanged checkout. config.yaml provides the missing keys."""
     before, work = files(checkout), foreign(checkout, DEMO)
     result = run(work)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -91,7 +91,7 @@ def listing(folder: Path, target: str) -> str:
 
 
 def test_every_rule_finds_its_files_from_elsewhere(tmp_path):
-    """Code and scripts are the checkout's; otherwise, all jobs are those of the checkout itself."""
+    """Code and scripts belong to the checkout. Otherwise, all jobs equal those of the checkout."""
     (tmp_path / "checkout").mkdir()
     checkout = make_small(tmp_path / "checkout")
     shutil.copytree(checkout, tmp_path / "work", ignore=shutil.ignore_patterns(*PARTS))
@@ -103,7 +103,7 @@ def test_every_rule_finds_its_files_from_elsewhere(tmp_path):
 
 
 def test_a_module_with_a_prefix_is_refused_in_one_line(checkout):
-    """Snakemake would move inputs and outputs below it, and no path in a parameter."""
+    """Snakemake would move inputs and outputs below the prefix, but not the paths in parameters."""
     work = foreign(checkout, {})
     text = (work / "Snakefile").read_text()
     (work / "Snakefile").write_text(text.replace("    config:\n", '    prefix:\n        "made"\n    config:\n', 1))

@@ -1,4 +1,4 @@
-"""The profiles: their requests to Slurm, rule by rule, in a file that shows each change; this machine's GPUs."""
+"""The profiles: their requests to Slurm by rule, compared with a recorded file, and this machine's GPUs."""
 
 import re
 import subprocess
@@ -10,10 +10,10 @@ import yaml
 from support.project import ENVIRONMENT, ROOT, all_rules, copy_project, snakemake
 
 ASKED = ROOT / "tests/golden/asked-of-slurm.txt"
-# --cores: else a dry run counts with one; with these, a job has as many as on a cluster.
+# Without --cores, a dry run assumes one core. With these cores, a job gets as many as on a cluster.
 PAPER = ["--dry-run", "--cores", "8", "--workflow-profile", "profiles/slurm", "--config", "scale=paper"]
-HERE = ("all", "decoding", "experiment", "fetch")  # where Snakemake runs, not on a node
-DERIVED = ("tmpdir", "mem", "mem_mib", "disk", "disk_mib")  # by Snakemake, of others
+HERE = ("all", "decoding", "experiment", "fetch")  # these rules run beside Snakemake, not on a node
+DERIVED = ("tmpdir", "mem", "mem_mib", "disk", "disk_mib")  # Snakemake derives these from others
 
 
 def asked(listing: str) -> str:
@@ -31,7 +31,7 @@ def asked(listing: str) -> str:
 
 @pytest.fixture
 def without_slurm(tmp_path, monkeypatch):
-    """Set a PATH without Slurm's commands, whether or not this machine has them."""
+    """Set a PATH without Slurm's commands, even if this machine has them."""
     (tmp_path / "bin").mkdir()
     for command in ("bash", "sh", "env", "git", "which"):
         (tmp_path / "bin" / command).symlink_to(f"/usr/bin/{command}")
@@ -40,15 +40,15 @@ def without_slurm(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("without_slurm")
 @pytest.mark.parametrize("option", ["--workflow-profile", "--profile"])
-def test_slurm_is_asked_for_what_is_on_file(tmp_path, option):
-    """Beside the default profile, too, which Snakemake loads by itself over what --profile says."""
+def test_requests_to_slurm_equal_the_recorded_ones(tmp_path, option):
+    """This also holds with the default profile: Snakemake loads it in addition to --profile."""
     (tmp_path / "resources/wsj").mkdir(parents=True)  # for Table 4
     options = [option if word == "--workflow-profile" else word for word in PAPER]
     assert asked(snakemake(copy_project(tmp_path), *options).stdout) == ASKED.read_text()
 
 
 @pytest.mark.parametrize("name", ["slurm", "allocation"])
-def test_the_default_profile_says_nothing_that_another_does_not_say(name):
+def test_other_profiles_contain_the_default_profile(name):
     files = (ROOT / f"profiles/{each}/profile.yaml" for each in ("default", name))
     default, other = (yaml.safe_load(file.read_text()) for file in files)
     assert default.items() <= other.items()
@@ -59,7 +59,7 @@ def test_the_default_profile_says_nothing_that_another_does_not_say(name):
     ("gpus", "nodes", "threads", "mem_mb"), [(8, 1, 32, 88000), (16, 2, 32, 88000), (2, 2, 4, 32000)]
 )
 def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, nodes, threads, mem_mb):
-    """Four threads a GPU, and for each the memory of a process."""
+    """Each GPU gets four threads, and the memory of a process."""
     project = copy_project(tmp_path)
     profile = project / "profiles/slurm/profile.yaml"
     text = profile.read_text()
@@ -73,7 +73,7 @@ def test_processors_and_memory_follow_from_the_gpus_of_a_node(tmp_path, gpus, no
 
 @pytest.mark.parametrize("name", ["slurm", "allocation"])
 def test_rules_in_a_profile_exist(name):
-    """Snakemake would ignore a misspelt one without a word."""
+    """Snakemake would silently ignore a misspelt rule."""
     profile = yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
     for key in ("set-resources", "set-threads", "groups"):
         assert set(profile.get(key, {})) <= all_rules()
@@ -91,7 +91,7 @@ def test_a_run_takes_one_of_this_machines_gpus(tmp_path, monkeypatch, visible, e
 
 @pytest.mark.parametrize("end", ["kill -KILL $$", "exit 3"])
 def test_the_allocations_job_ends_with_snakemake(tmp_path, end):
-    """Also if that was killed, as for its memory."""
+    """This also holds if Snakemake was killed, for example because of its memory."""
     (tmp_path / "python").write_text(f"#!/bin/sh\n{end}\n")
     (tmp_path / "python").chmod(0o755)
     slurm = {"SLURM_JOB_NUM_NODES": "1", "SLURM_CPUS_ON_NODE": "2", "SLURM_JOB_ID": "1"}

@@ -26,7 +26,7 @@ def results(project) -> Path:
 
 
 def rows(results: Path, table: str) -> list[dict[str, str]]:
-    """Return the rows of a table that have something of ours."""
+    """Return the rows of a table with our numbers."""
     found = csv.DictReader((results / f"tables/{table}.csv").read_text("utf-8").splitlines())
     return [row for row in found if row.get("by", "ours") == "ours" and row.get("runs", "ours")]
 
@@ -35,8 +35,8 @@ def blank(row: dict[str, str], *columns: str) -> list[str]:
     return [column for column in columns if row[column] in ("", "nan")]
 
 
-def test_no_training_waits_for_what_only_scores_need(tmp_path):
-    """Nor for its download: at full size, where all rows are resolved, too."""
+def test_no_training_waits_for_files_that_only_scores_need(tmp_path):
+    """It does not wait for their downloads either. At full size, all rows are resolved, too."""
     targets = [f"results/paper/runs/{run.task}/{run.experiment}/{run.seed}/run.json" for run in PAPER.all_runs()]
     write_treebank(copy_project(tmp_path))
     result = snakemake(tmp_path, "--dry-run", "--config", "scale=paper", "--", *targets)
@@ -51,7 +51,7 @@ def test_no_training_waits_for_what_only_scores_need(tmp_path):
 @pytest.mark.slow
 class TestResults:
     def test_text_comes_through(self, project, results):
-        """With every character of a corpus, but the return before a line's end; the dirt is dropped."""
+        """Every character of a corpus is kept, except a return at a line's end. Unclean sentences are dropped."""
         for language, side in (("en", 0), ("de", 1)):
             text = (project / f"resources/corpora/commoncrawl.de-en.{language}").read_bytes().decode().split("\n")
             assert len(text) == LINES + 1
@@ -60,7 +60,7 @@ class TestResults:
         assert german.pop("files").keys() == {"train.source.tok", "train.target.tok"}
         assert german == {"read": 3 * LINES, "kept": 3 * (LINES - LOST)} | {"blank": 6, "long": 3, "unequal": 3}
         assert french["read"] == 5 * LINES
-        assert 4 * LINES < french["kept"] <= 5 * (LINES - LOST + 1)  # 81 words are few enough, but ratios are narrower
+        assert 4 * LINES < french["kept"] <= 5 * (LINES - LOST + 1)  # 81 words are allowed, but ratios are stricter
 
     def test_table_2(self, results):
         base, big, lstm = rows(results, "table2")

@@ -1,4 +1,4 @@
-"""Snakemake's own process: a limit that the rules take away, and a line where a job ends."""
+"""Snakemake's own process: a limit that the rules remove, and a line for each finished job."""
 
 import inspect
 import os
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_limit_that_the_rules_take_away_is_there():
-    """workflow/rules/common.smk sets it to None; under another name that does nothing."""
+    """workflow/rules/common.smk sets it to None. Under another name this would have no effect."""
     assert "if self.job_rate_limiter is None" in inspect.getsource(JobScheduler)
 
 
@@ -29,7 +29,7 @@ rule bad:
 """
 
 
-def test_make_shows_a_line_for_each_job_and_what_a_failed_one_says(tmp_path):
+def test_make_shows_a_line_for_each_job_and_the_error_of_a_failed_job(tmp_path):
     (tmp_path / "Snakefile").write_text(JOBS)
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--keep-going", "--logger", "lines"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow/logger")}

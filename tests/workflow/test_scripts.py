@@ -13,7 +13,7 @@ TABLE = "results/scripts/tables/table2.csv"
 
 @pytest.mark.slow
 def test_five_scripts_from_yaml_to_table_2(tmp_path):
-    """What a model of this size learns of 160 sentences is near a BLEU of 100, by words and by sacreBLEU alike."""
+    """A model of this size learns 160 sentences up to a BLEU near 100, both by words and by sacreBLEU."""
     project = copy_project(tmp_path)
     options = ["--configfile", str(write_corpora(project)), "--config", "scale=scripts", "--", TABLE]
     result = snakemake(project, *options)

@@ -1,4 +1,4 @@
-"""The pipeline as its users run it: real Snakemake in copies of the project, with a few sentences and steps."""
+"""The pipeline in use: real Snakemake in copies of the project, with a few sentences and steps."""
 
 import json
 import re
@@ -22,7 +22,7 @@ BASE = f"{RESULTS}/runs/en-de/base/1"
 
 @pytest.fixture
 def project(small, tmp_path) -> Path:
-    """A copy of the project in which everything is made, to be changed."""
+    """A copy of the finished project for changes."""
     return shutil.copytree(small, tmp_path / "project")
 
 
@@ -31,7 +31,7 @@ def test_every_rule_has_run(small):
 
 
 def test_every_table_figure_and_the_page_with_them(small):
-    """As files of their kind, by their first bytes; on the page nothing is missing."""
+    """The first bytes of each file show its type. On the page, nothing is missing."""
     kinds = {"pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
     for figure in FIGURES:
         for ending, begin in kinds.items():
@@ -71,15 +71,15 @@ def test_a_score_names_its_run_data_and_decoding(small):
 
 
 def test_a_treebank_is_read_and_phrases_and_silver_trees_are_added_to_one_task(small):
-    """The Penn Treebank's sections, without traces and functions: a parser learns the grammar's own trees."""
+    """The Penn Treebank's sections lose traces and functions. A parser learns the grammar's trees."""
     trees = (small / "resources/corpora/bank.trees").read_text("utf-8").splitlines()
     assert trees == [f"(TOP {item.tree})" for item in take(2, 8, 8)]
-    alone, both = (
+    single, both = (
         json.loads((small / f"{RESULTS}/data/{task}/train.json").read_text())
         for task in ("supervised", "semi-supervised")
     )
-    assert alone.pop("files").keys() == both.pop("files").keys() == {"train.source.tok", "train.target.tok"}
-    assert alone == {"kept": 300, "trees": 300, "phrases": 0, "repeat": 1, "silver": 0}
+    assert single.pop("files").keys() == both.pop("files").keys() == {"train.source.tok", "train.target.tok"}
+    assert single == {"kept": 300, "trees": 300, "phrases": 0, "repeat": 1, "silver": 0}
     assert both == {"kept": 309 + both["silver"], "trees": 300, "phrases": 9, "repeat": 1, "silver": both["silver"]}
     assert both["silver"] > 0
 
@@ -105,7 +105,7 @@ def test_a_changed_beam_trains_nothing_and_cosmetic_edits_prepare_nothing_either
 
 
 @pytest.mark.parametrize(("key", "value"), [("urls", ["https://example.com/other"]), ("sha256", "0" * 64)])
-def test_a_download_is_fetched_again_for_another_checksum_but_not_for_another_address(project, key, value):
+def test_a_new_checksum_repeats_a_download_but_a_new_url_does_not(project, key, value):
     (project / "change.yaml").write_text(yaml.safe_dump({"downloads": {"test.en.gz": {key: value}}}))
     result = snakemake(project, "--dry-run", "--configfile", "change.yaml", "--", "resources/corpora/far-test.en")
     assert ("fetch" in rules_of(result.stdout)) == (key == "sha256")
@@ -114,7 +114,7 @@ def test_a_download_is_fetched_again_for_another_checksum_but_not_for_another_ad
 
 @pytest.mark.slow
 def test_a_page_of_the_runs_that_are_there_names_the_others(project):
-    """A run without its log of metrics, one without a score, and more seeds and steps, of which nothing is trained."""
+    """One run lacks its log of metrics, another its score. Further seeds and steps are configured, but not trained."""
     runs = project / RESULTS / "runs"
     (runs / "en-de/dropout-0.0/1/metrics.jsonl").unlink()
     (runs / "en-de/big/1/test.json").unlink()
@@ -158,7 +158,7 @@ def test_a_missing_file_of_the_users_ends_with_one_line_where_older_results_exis
 
 
 def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
-    """`all` says so; whoever asks for Table 4 learns what is missing."""
+    """`all` reports the missing table. A request for Table 4 gets an error with the missing folder."""
     result = snakemake(copy_project(tmp_path), "--dry-run", "--config", "scale=paper")
     assert result.returncode == 0, result.stderr
     assert "`all` skips table4: no folder resources/wsj with the Penn Treebank" in result.stderr
@@ -167,8 +167,8 @@ def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
     assert "rule treebank" in result.stdout
 
 
-def test_without_its_environment_the_workflow_says_so(tmp_path):
-    """Rules call `python`, of which there is none here, or one without torch."""
+def test_the_workflow_reports_a_missing_environment(tmp_path):
+    """Rules call `python`, but there is none on PATH, or one without torch."""
     project, folder = copy_project(tmp_path), tmp_path / "bin"
     folder.mkdir()
     for tool in ("bash", "git", "env", "which"):

@@ -1,4 +1,4 @@
-"""Jobs and Snakemake itself killed in the middle of a training: the same command goes on where it was."""
+"""Jobs or Snakemake are killed in the middle of a training, and the same command resumes the training."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from support.toy import heed_signals
 
 pytestmark = pytest.mark.slow
 
-# One thread: two of so small a model wait for each other most of the time.
+# One thread: with such a small model, two threads mostly wait for each other.
 FILES = ["--configfile", "own.yaml", "long.yaml", "--config", "scale=mine"]
 ARGUMENTS = [*FILES, "--set-threads", "train=1", "--", TRAINED]
 
@@ -33,7 +33,7 @@ def uninterrupted(prepared, tmp_path_factory) -> bytes:
 
 
 def begin(project: Path, *arguments: str) -> subprocess.Popen:
-    """Start Snakemake in a process group of its own, as in a terminal; wait until the training has saved a state."""
+    """Start Snakemake in its own process group, like in a terminal. Wait until the training has saved a state."""
     command, own = [*SNAKEMAKE, *arguments, *ARGUMENTS], {"start_new_session": True, "preexec_fn": heed_signals}
     with open(project / "output", "w") as output:
         process = subprocess.Popen(command, cwd=project, env=ENVIRONMENT, stdout=output, stderr=output, **own)
@@ -54,7 +54,7 @@ def goes_on(project: Path, uninterrupted: bytes, *arguments: str) -> None:
 
 
 def test_training_killed_with_retries(project, uninterrupted):
-    """Snakemake deletes the failed job's outputs and runs it again; the states are none of those."""
+    """Snakemake deletes the failed job's outputs and reruns it. The states are not among these outputs."""
     process = begin(project, "--retries", "1")
     children = psutil.Process(process.pid).children(recursive=True)
     (training,) = [child for child in children if child.cmdline()[1:4] == ["-m", "transformer", "train"]]
@@ -65,7 +65,7 @@ def test_training_killed_with_retries(project, uninterrupted):
 
 
 def test_interrupted_by_a_person(project, uninterrupted):
-    """Ctrl-C reaches Snakemake, the training and `tee` at once."""
+    """Ctrl-C reaches Snakemake, the training and `tee` at the same time."""
     process = begin(project)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=60) != 0
@@ -74,7 +74,7 @@ def test_interrupted_by_a_person(project, uninterrupted):
 
 
 def test_all_killed(project, uninterrupted):
-    """As by a power cut. The folder stays locked, and the job's outputs may be incomplete."""
+    """This simulates a power cut. The folder stays locked, and the job's outputs may be incomplete."""
     process = begin(project)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(timeout=60)

@@ -1,4 +1,4 @@
-"""Figures of analyses, heads and lengths: numbers, captions and gaps; the record's are compared byte for byte."""
+"""Figures of the analyses of heads and lengths: numbers, captions and gaps. The record's are compared byte for byte."""
 
 import json
 
@@ -11,7 +11,7 @@ KINDS = ("encoder", "decoder", "cross")
 
 
 def analysis_of_heads(N: int = 2, h: int = 3) -> dict:
-    """Return an analysis without two equal numbers; without the second head of the cross attention loss is less."""
+    """Return an analysis without equal numbers. The loss is lower without the second head of the cross attention."""
     bleu = {"bleu": 30.0, "low": 28.0, "high": 31.0, "draws": [30.0], "length_ratio": 1.0}
     kinds, scores = {}, [bleu | {"kind": None, "masked": 0}]
     for number, kind in enumerate(KINDS):
@@ -31,7 +31,7 @@ def drawn_heads(folder, content):
 
 
 def test_many_heads_have_no_numbers(tmp_path):
-    """Of the decoder, 1.0, 1.1 and 1.2 have the mean 1.1; 1.3, 1.4 and 1.5 have 1.4."""
+    """In the decoder, 1.0, 1.1 and 1.2 have the mean 1.1. 1.3, 1.4 and 1.5 have 1.4."""
     drawing = drawn_heads(tmp_path, analysis_of_heads())
     assert "; decoder 1.1, 1.4 (equal weights: 8.2);" in drawing.caption
     assert "decoder to encoder: head 3 of layer 2 matters most, 0.025 nats" in drawing.alt
@@ -44,7 +44,7 @@ def test_numbers_are_short_and_right():
     assert [_short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
 
 
-def test_without_a_run_the_axes_say_so():
+def test_axes_without_a_run_have_a_note():
     drawing = bleu_length(lengths=[], dev_label="toy", expected=["en-de/base/1"])
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["no runs"]
     assert "not shown: en-de/base/1" in drawing.caption

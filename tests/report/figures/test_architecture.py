@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of models other than the recorded one: texts are read back from the axes."""
+"""Figures 1 and 2 of models other than the recorded one. The tests read texts from the axes."""
 
 import pytest
 from support.toy import make_experiment

@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of weights by hand: lines and texts are read back from the axes."""
+"""Figures 3 to 5 of hand-made weights. The tests read lines and texts from the axes."""
 
 import json
 
@@ -13,7 +13,7 @@ ITS = {"text": "The bird its", "from": "its", "to": ["bird"]}
 
 
 def test_weights_of_subwords_become_weights_of_words():
-    """Given weights are added, giving ones averaged: rows (.1, .2 + .3, .4) and the mean of two."""
+    """Weights to a word's subwords are added, weights from them averaged: (.1, .2 + .3, .4) and the mean of two."""
     weights = np.array([[[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0], [0.25] * 4]])
     words, found = _by_word(["a", "b@@", "c", "d"], weights)
     assert words == ["a", "bc", "d"]
@@ -21,7 +21,7 @@ def test_weights_of_subwords_become_weights_of_words():
 
 
 def test_structured_heads_are_sharp_and_unlike():
-    """Uniform attention over 4 words has 2 bits; of three sharp heads two are nearly the same."""
+    """Uniform attention over 4 words has 2 bits. Two of the three sharp heads are nearly equal."""
     same, reverse, uniform = np.eye(4), np.eye(4)[::-1], np.full((4, 4), 0.25)
     nearly = 0.9 * same + 0.1 * uniform
     heads = np.stack([uniform, same, nearly, uniform, uniform, reverse])
@@ -33,7 +33,7 @@ def test_structured_heads_are_sharp_and_unlike():
 
 
 def drawn(tmp_path, figure, **about):
-    """Draw four words and three heads: in the second layer "its" gives "bird" 0.2, 0.7 and 0.5."""
+    """Draw four words and three heads. In the second layer, "its" gives 0.2, 0.7 and 0.5 to "bird"."""
     other = np.full((3, 4, 4), 0.25)
     shown = other.copy()
     shown[:, 2] = [[0.8, 0.2, 0, 0], [0.3, 0.7, 0, 0], [0.46, 0.5, 0.04, 0]]
@@ -67,6 +67,6 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(tmp_path):
     assert "alone, in head 2 of layer 2 and head 3 of layer 2." in other.caption
     assert "0.70 and 0.50" in other.caption
     assert "Not seen here" not in other.caption
-    assert drawn(tmp_path, figure3, figure3=ITS | {"from": "Its"})[2] == rays  # preprocessing lowers its first letter
-    unseen, _, _ = drawn(tmp_path, figure3, figure3=ITS | {"to": ["<EOS>"]})  # 0.25 in layer 1, as all have
+    assert drawn(tmp_path, figure3, figure3=ITS | {"from": "Its"})[2] == rays  # preprocessing lowers the first letter
+    unseen, _, _ = drawn(tmp_path, figure3, figure3=ITS | {"to": ["<EOS>"]})  # 0.25 in layer 1, like all words
     assert "Not seen here" in unseen.caption

@@ -1,4 +1,4 @@
-"""Figures of BLEU: points, bars and names are read back from the axes."""
+"""Figures of BLEU. The tests read points, bars and names from the axes."""
 
 import math
 from itertools import combinations
@@ -11,8 +11,8 @@ from transformer.report.figures.bleu import bleu_flops, bleu_parameters, differe
 TABLE_2, TABLE_3 = "workflow/paper/table2.csv", "workflow/paper/table3.csv"
 
 
-def test_each_experiment_has_the_papers_difference_and_two_of_ours(tmp_path):
-    """25.8 is the paper's base, 24.9 its heads-1; without a row of ours nothing is drawn."""
+def test_each_experiment_has_the_papers_difference_and_our_two(tmp_path):
+    """25.8 is the paper's base, 24.9 its heads-1. Without our row, nothing is drawn."""
     scored = [
         [
             score(bleu, experiment=name, seed=seed)
@@ -48,7 +48,7 @@ def flops(folder, scores):
 
 
 def test_parameters_have_means_over_seeds_and_the_papers_rows(tmp_path):
-    """30 and 34: mean 32, deviation √8. What the paper leaves blank has base's parameters, and is not drawn."""
+    """30 and 34: mean 32, deviation √8. A blank in the paper has base's parameters, and is not drawn."""
     scores = score(30.0), score(34.0, seed=2), score(20.0, experiment="mine", parameters=7)
     drawing = parameters(tmp_path, *scores, expected=["en-de/big/1"])
     printed, ours = drawing.alt.split("; ")
@@ -82,7 +82,7 @@ def test_flops_have_a_row_per_task_and_names_that_do_not_overlap(tmp_path):
     drawing = flops(tmp_path, scores)
     printed, ours, _, french = drawing.alt.split("; ")
     assert "Transformer (big) 28.4 at 2.3e+19" in printed
-    assert "ByteNet" not in printed  # no FLOPs in print
+    assert "ByteNet" not in printed  # no printed FLOPs
     assert ours == "EN-DE, ours: toy: base 30.0 at 1.5e+15, big 40.0 at 6e+15"
     assert french == "EN-FR, ours: toy: base 50.0 at 1.5e+15"
     for axes, count in ((drawing.figure.axes[0], 7), (drawing.figure.axes[2], 9)):

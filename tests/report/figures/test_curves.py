@@ -1,4 +1,4 @@
-"""Positional encoding, learning rate and learning curves: values are read back from the axes."""
+"""Positional encoding, learning rate and learning curves. The tests read values from the axes."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def drawn(folder, logs: dict, gaps: tuple = ()):
     return curves(metrics=write_logs(folder, logs), dev_label="toy", expected=[*logs, *gaps])
 
 
-def test_curves_have_the_logged_values_and_name_what_is_missing(tmp_path):
+def test_curves_have_the_logged_values_and_list_missing_ones(tmp_path):
     base = [{"step": 100 * n, "dev_perplexity": 18 / 2**n, "dev_bleu": n} for n in (1, 2)]
     others = {"heads-1": [5.0], "no-warmup": [99.0], "N-2": [12.0]}
     logs = {"en-de/base/1": [{"step": 50}, *base]}
@@ -50,7 +50,7 @@ def test_cost_curves_have_a_line_for_each_run_over_flops_and_seconds(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["sinusoid", "learned"])
-def test_positions_are_those_that_are_added(kind, tmp_path):
+def test_positions_equal_the_added_vectors(kind, tmp_path):
     model = random_model(1, positions=kind)
     save(make_experiment(model={"positions": kind}), tmp_path / "experiment.yaml")
     weights.save_tensors(tmp_path / "average.safetensors", model.state_dict(), {"digest": "d", "steps": [1]})

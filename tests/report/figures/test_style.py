@@ -1,4 +1,4 @@
-"""Files are the same each time; colours can be told apart."""
+"""Files are reproducible, and colours are distinguishable."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from transformer.report.figures import COLORS
 from transformer.report.figures.style import Drawing, _steady_svg, new, save_drawing
 from transformer.storage.records import Description
 
-# Linear sRGB as it is seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
+# Linear sRGB seen without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
 SIGHTS = {
     "usual": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -34,7 +34,7 @@ def test_files_are_the_same_each_time(tmp_path):
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
     svg = (tmp_path / "one/name.svg").read_text()
-    assert "<text" not in svg  # outlines, which need no font
+    assert "<text" not in svg  # text as outlines, which need no font
     assert "<dc:date>" not in svg
     assert imread(tmp_path / "one/name.png").shape[:2] == (300, 600)
     about = json.loads((tmp_path / "one/name.json").read_text())
@@ -42,7 +42,7 @@ def test_files_are_the_same_each_time(tmp_path):
 
 
 def test_letters_are_drawn_in_a_font_that_has_them_or_named(tmp_path, caplog):
-    """DejaVu Sans, in which most text is, lacks ᶁ, which STIX has; without both, a line names what is a box."""
+    """Most text is in DejaVu Sans, but ᶁ is only in STIX. Without both fonts, a line names the missing letter."""
     figure, axes = new(2, 1)
     axes.set(title="aᶁ\n我", xlabel="a")
     save_drawing(Drawing(figure, "C", "A"), "T", tmp_path / "name")
@@ -50,12 +50,12 @@ def test_letters_are_drawn_in_a_font_that_has_them_or_named(tmp_path, caplog):
     lines = [record.getMessage() for record in caplog.records if record.name.startswith("transformer")]
     assert [line.removeprefix(str(tmp_path)) for line in lines] in (
         ["/name: no font here has 我: install one, such as Noto (fonts-noto-core, -cjk)"],
-        [],  # where a font has it
+        [],  # if a font has the letter
     )
 
 
 def test_ids_and_coordinates_of_an_svg_do_not_depend_on_the_last_digits():
-    """Of 0.0625 at three decimals, the next digit decides; a colour and a reference to elsewhere stay."""
+    """The next digit decides how 0.0625 is rounded to three. A colour and an external reference stay."""
     one = '<path id="a1f" d="M 0.0625 -7.123456"/><use xlink:href="#a1f" style="fill: #a1f000" clip-path="url(#c)"/>'
     other = one.replace('a1f"', 'b2"').replace("0.0625", "0.062499").replace("456", "457")
     assert _steady_svg(one) == _steady_svg(other)
@@ -74,14 +74,14 @@ def lab(rgb: np.ndarray) -> np.ndarray:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def test_colours_stand_out_from_white():
-    """WCAG: (1 + 0.05) / (Y + 0.05) is 3 or more; that of yellow is not."""
+def test_colours_have_contrast_to_white():
+    """WCAG: (1 + 0.05) / (Y + 0.05) is 3 or more, except for yellow."""
     assert len(set(COLORS)) == 8
     assert all(1.05 / ((XYZ @ linear(color))[1] + 0.05) >= 3 for color in COLORS)
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_colour_blind_readers_tell_colours_apart(sight):
-    """Okabe and Ito's eight are 16 apart, seen so; 2 is what an eye just notices."""
+def test_colour_blind_readers_distinguish_colours(sight):
+    """Okabe and Ito's eight colours are 16 apart in this vision. A difference of 2 is just visible."""
     seen = [lab(SIGHTS[sight] @ linear(color)) for color in COLORS]
     assert min(math.dist(one, other) for one, other in combinations(seen, 2)) > 16

@@ -1,11 +1,11 @@
-"""The table “Why is my BLEU not 27.3?” on translations whose errors are known, scored by hand-made tokens."""
+"""The table “Why is my BLEU not 27.3?” for translations with known errors, scored on hand-made tokens."""
 
 import math
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from support.scored import PLAIN, QUOTED, bleu, by_hand, make_table, said, score, shown, write_scores
+from support.scored import PLAIN, QUOTED, bleu, by_hand, make_table, notes_of, score, shown, write_scores
 from support.toy import make_experiment
 
 from transformer.config.experiment import save
@@ -31,7 +31,7 @@ BASE = with_errors(*range(6))
 
 
 class Folder:
-    """A folder with everything that the table is made from."""
+    """A folder with all inputs of the table."""
 
     def __init__(self, path: Path):
         self.path, self.test, self.dev, self.hyps = path, [], [], []
@@ -56,7 +56,7 @@ class Folder:
         self.hyps.append(hyp)
 
     def add_training(self, experiment: str, *bleus: float) -> None:
-        """Add runs of Table 3, with a seed for each BLEU, which is the same on all resampled test sets."""
+        """Add runs of Table 3 with a seed for each BLEU. Each BLEU is equal on all resampled test sets."""
         for seed, value in enumerate(bleus, start=1):
             run = score(value, experiment=experiment, seed=seed, averaged_steps=[6000])
             self.dev.append(run | {"draws": [value] * 1000})
@@ -81,7 +81,7 @@ def folder(tmp_path):
 
 
 def test_subwords_by_the_vocabulary(folder):
-    """SentencePiece's own pieces stand in place of our ids."""
+    """SentencePiece's pieces replace our ids."""
     folder.add_base()
     rows, _ = folder.make()
     processor = sentencepiece.SentencePieceProcessor(model_file=str(folder.path / "vocabulary.model"))
@@ -91,7 +91,7 @@ def test_subwords_by_the_vocabulary(folder):
 
 
 def test_other_translations_are_means_over_seeds_with_p(folder):
-    """First one of two seeds is translated no better and the other perfectly, then both as they were."""
+    """First, one of two seeds keeps its translations and the other has perfect ones. Then both are unchanged."""
     second = with_errors(*range(10))
     folder.add_base()
     folder.add_base(second, seed=2)
@@ -103,7 +103,7 @@ def test_other_translations_are_means_over_seeds_with_p(folder):
     configured, last = sum(of_seeds) / 2, rows["the last checkpoint alone, not the average of 2"]
     assert float(last["bleu"]) == pytest.approx((of_seeds[0] + 100) / 2)
     assert float(last["difference"]) == pytest.approx((of_seeds[0] + 100) / 2 - configured)
-    assert float(last["p"]) > 0.05  # one training gains by it, the other does not
+    assert float(last["p"]) > 0.05  # only one of two trainings gains
     unchanged = rows["beam 1, not 4; alpha 0.0, not 0.6"]
     assert (float(unchanged["difference"]), float(unchanged["p"])) == (0, 1)
     assert unchanged["runs"] == "en-de/base/1 en-de/base/2"
@@ -121,8 +121,8 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
     assert math.isnan(row["p"])
-    assert "which Table 3 tests" in said(table)
-    assert "have not been made: en-de/smoothing-0.0/1." in said(table)
+    assert "which Table 3 tests" in notes_of(table)
+    assert "have not been made: en-de/smoothing-0.0/1." in notes_of(table)
 
 
 def test_what_was_not_run_is_named(folder):
@@ -133,4 +133,4 @@ def test_what_was_not_run_is_named(folder):
     missing += ["another seed", "base of Table 3", "dropout-0.0 of Table 3", "smoothing-0.0 of Table 3"]
     assert [choice for choice, row in rows.items() if math.isnan(row["bleu"])] == missing
     assert [row["Choice"] for row in shown(table.grid) if row["BLEU"] == "not run at this scale"] == missing
-    assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in said(table)
+    assert "have not been made: en-de/dropout-0.0/1, en-de/smoothing-0.0/1." in notes_of(table)

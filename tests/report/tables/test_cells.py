@@ -1,4 +1,4 @@
-"""Texts of cells, and differences of runs, against numbers worked by hand."""
+"""Texts of cells, and differences between runs, compared with numbers computed by hand."""
 
 import pandas as pd
 import pytest
@@ -17,7 +17,7 @@ def test_texts():
 
 
 def test_the_interval_is_of_the_mean_over_seeds(tmp_path):
-    """101 draws from 0 to 100 for one seed, all 2 more for the other: means from 1 to 101."""
+    """One seed has 101 draws from 0 to 100, the other seed's are 2 higher. The means are 1 to 101."""
     first, second = ([float(draw + more) for draw in range(101)] for more in (0, 2))
     runs = read_scores(write_scores(tmp_path, score(50.0) | {"draws": first}, score(52.0, seed=2) | {"draws": second}))
     averaged = over_seeds(runs, "experiment", {"bleu": "bleu"}, []).loc["base"]
@@ -32,8 +32,8 @@ def system(name: str, *seeds: tuple[int, float, list[float]]) -> pd.DataFrame:
     return pd.DataFrame([(seed, f"{name}/{seed}", bleu, draws) for seed, bleu, draws in seeds], columns=COLUMNS)
 
 
-def test_one_training_in_common_is_compared_on_sentences_alone():
-    """34 - 30 makes 4; the draws make 3 and 5. The other runs are on one side only."""
+def test_a_shared_training_is_compared_only_on_sentences():
+    """34 - 30 is 4, and the draws give 3 and 5. The other runs belong to only one of the systems."""
     own = system("run", (2, 34.0, [5.0, 7.0]), (3, 99.0, [0.0, 0.0]))
     other = system("run", (1, 27.0, [9.0, 0.0]), (2, 30.0, [2.0, 2.0]))
     difference = paired(own, other)
@@ -44,7 +44,7 @@ def test_one_training_in_common_is_compared_on_sentences_alone():
 
 
 def test_one_training_used_in_two_ways_is_compared_with_itself():
-    """Differences of 1, 2 and 3 stray by 1: t of 2 · sqrt(3) with 2 degrees."""
+    """The differences 1, 2 and 3 deviate by 1: t of 2 · sqrt(3) with 2 degrees of freedom."""
     own = system("run", *((seed, score, [score] * 1000) for seed, score in ((1, 31), (2, 22), (3, 43))))
     other = system("run", *((seed, score, [score] * 1000) for seed, score in ((3, 40), (2, 20), (1, 30))))
     assert paired(own, other).p == pytest.approx(0.0742, abs=0.0001)

@@ -1,4 +1,4 @@
-"""The benchmark of BLEU's metrics: mistakes by hand, and real translations of newstest2014 against what is recorded."""
+"""The benchmark of BLEU's metrics: mistakes by hand, and recorded scores of real translations of newstest2014."""
 
 import os
 from pathlib import Path
@@ -27,8 +27,8 @@ def test_mistakes_by_hand():
 
 
 @pytest.mark.slow
-def test_the_recorded_numbers_come_out_again(tmp_path, monkeypatch):
-    """To all digits, but for the last ones, which depend on the processor: a system's text, and tokens of two."""
+def test_the_recorded_numbers_are_reproduced(tmp_path, monkeypatch):
+    """All digits match, except the last ones: they depend on the processor. A system's text, two systems' tokens."""
     if not (mirror := os.environ.get("TRANSFORMER_MIRROR")):
         pytest.skip("TRANSFORMER_MIRROR names no folder of downloads")
     systems = [system for system in measures.SYSTEMS if system.tokens or system.name == "bergamot-en-de"]

@@ -1,4 +1,4 @@
-"""A table reads alike in Markdown, LaTeX, HTML and JSON, whatever its cells hold; a real pdfLaTeX compiles it."""
+"""A table has the same content in Markdown, LaTeX, HTML and JSON for all cells. A real pdfLaTeX compiles it."""
 
 import re
 
@@ -69,6 +69,6 @@ def test_a_frame_is_laid_out_in_two_grids_with_the_same_names():
 def test_latex_compiles(tmp_path):
     assert _latex(TABLE).count(r"\midrule") == 2
     assert r"n$^{-0.03}$" in _latex(TABLE)
-    said = typeset(tmp_path, _latex(TABLE))
-    assert "Missing character" not in said
-    assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", said)
+    log = typeset(tmp_path, _latex(TABLE))
+    assert "Missing character" not in log
+    assert not re.search(r"LaTeX (Font )?Warning: (?!Label|There were)", log)

@@ -1,4 +1,4 @@
-"""Table 1's powers against numbers worked by hand; test_layers.py has what they are measured on."""
+"""Table 1's powers, compared with numbers computed by hand. test_layers.py tests the measured layers."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ def test_power_of_a_power_law_whose_small_sizes_are_overhead():
 
 
 def test_powers_are_the_same_whatever_the_last_bits():
-    """Processors differ in these, and the record's table must be the same on all."""
+    """Processors differ in the last bits, but the record's table must be equal on all of them."""
     sizes, seconds = pd.Series([64, 128, 256, 512]), pd.Series([0.0011, 0.0013, 0.0047, 0.0181])
     for direction in (0, np.inf):
         other = pd.Series(np.nextafter(seconds, direction))
@@ -25,13 +25,13 @@ def test_powers_are_the_same_whatever_the_last_bits():
 
 
 def test_power_between_neighbours_worked_by_hand():
-    """Through 2^3, 2^4 and 2^7 at 2, 4 and 8, the slopes are 1 and 3, and that of least squares is 2."""
+    """Through 2^3, 2^4 and 2^7 at 2, 4 and 8, the slopes are 1 and 3. The least-squares slope is 2."""
     assert _power(pd.Series([4, 1, 2]), pd.Series([128.0, 8.0, 16.0])) == pytest.approx((3, 3, 3))  # the larger half
     assert _power(pd.Series([1, 1, 2, 4, 8]), pd.Series([1.0, 1.0, 8.0, 16.0, 128.0])) == pytest.approx((2, 1, 3))
 
 
 def test_attention_and_recurrence_cross_between_two_sizes():
-    """1 and 4 ms beside 2 at n = 2 and 8: halfway between the logarithms, at 4. Over d attention stays ahead."""
+    """1 and 4 ms cross 2 ms between n = 2 and 8, at 4 on a logarithmic axis. Over d, attention stays faster."""
     times = {"n": {2: (1.0, 2.0), 8: (4.0, 2.0)}, "d": {2: (1.0, 2.0), 8: (1.0, 4.0)}}
     rows = [
         {"grid": grid, "n": 16, "d": 16, "layer": layer, "seconds": seconds} | {grid: size}

@@ -1,11 +1,11 @@
-"""Table 2 against numbers worked by hand and what the paper printed."""
+"""Table 2, compared with numbers computed by hand and with the paper's numbers."""
 
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.scored import detail, make_table, rivals, said, score, shown, write_logs, write_scores
+from support.scored import detail, make_table, notes_of, rivals, score, shown, write_logs, write_scores
 
 from transformer.report.tables.render import Grid
 from transformer.report.tables.table2 import table2
@@ -54,7 +54,7 @@ def test_an_experiment_that_lacks_a_task_has_blank_cells(tmp_path):
 
 
 def test_flops_by_time_and_counted(tmp_path):
-    """12 hours on 8 P100 are the paper's 3.3·10^18; a processor has none. The counts of its two are worked by hand."""
+    """12 hours on 8 P100 are the paper's 3.3·10^18; a processor has none. The counts of its two are made by hand."""
     eight = [{"step": 0, "started": "2026-01-01T00:00:00+00:00", "hardware": "Tesla P100-SXM2-16GB", "processes": 8}]
     gpus = {"starts": eight, "hardware": eight[0]["hardware"], "seconds": 12 * 3600}
     rows, table = make(tmp_path, score(36.25, **gpus), score(37.5, experiment="big"))
@@ -65,14 +65,14 @@ def test_flops_by_time_and_counted(tmp_path):
 
 
 def test_a_difference_within_the_interval_is_marked(tmp_path):
-    """The paper's 27.3 and 28.4: 27.6 ± 0.475 holds the one, 29.4 ± 0.475 not the other. On other data: neither."""
+    """27.6 ± 0.475 contains the paper's 27.3, 29.4 ± 0.475 does not contain 28.4. On other data, none is marked."""
     contents = score(27.6), score(29.4, experiment="big")
     _, table = make(tmp_path, *contents)
     assert [row["EN-DE − paper"] for row in shown(table.grid)[-2:]] == ["+0.3 ‡", "+1.0"]
     rows, table = make(tmp_path, *contents, of_paper=False)
     assert rows["en-de_difference"].isna().all()
     assert "EN-DE − paper" not in table.grid.rows[0]
-    assert "‡" not in said(table)
+    assert "‡" not in notes_of(table)
 
 
 def test_tasks_may_differ_in_their_steps_but_seeds_may_not(tmp_path):
@@ -84,7 +84,7 @@ def test_tasks_may_differ_in_their_steps_but_seeds_may_not(tmp_path):
 
 
 def claim(table) -> list[list[str]]:
-    """Return the texts of what the grid of verdicts measured."""
+    """Return the texts in the grid of verdicts."""
     (grid,) = [note for note in table.notes if isinstance(note, Grid) and "At equal" in note.rows[0]]
     return [[row[heading] for heading in ("At equal", "Verdict", "Difference", "p (Holm)")] for row in shown(grid)]
 
@@ -127,7 +127,7 @@ def test_seconds_are_compared_on_the_same_hardware_and_one_seed_has_no_verdict(t
     assert claim(table) == [[equal, "not testable (one seed)", difference, ""] for equal, difference in expected]
     for kinds in ({"base": "lstm", "mine": "transformer"}, {"base": "lstm", "mine": "lstm"}):
         _, table = make(tmp_path / kinds["mine"], base, mine, kinds=kinds)
-        assert "first claim" not in said(table)
+        assert "first claim" not in notes_of(table)
 
 
 def test_base_is_compared_on_the_longest_sentences(tmp_path):
@@ -162,7 +162,7 @@ def test_runs_whose_model_code_changed_before_the_scoring_are_named(tmp_path):
     for content, trained in zip(contents[:2], ("a", "b"), strict=True):
         content["run"]["starts"][-1]["model_code"] = trained
         content["run"]["scored_with"] = {"commit": "c0ffee+changes", "model_code": "b"}
-    found = said(make(tmp_path, *contents)[1])
+    found = notes_of(make(tmp_path, *contents)[1])
     assert "of these runs: en-de/base/1 (trained at 3f2a9c0d, scored at c0ffee+changes)." in found
 
 

@@ -1,11 +1,11 @@
-"""Table 3 against numbers worked by hand."""
+"""Table 3, compared with numbers computed by hand."""
 
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
-from support.scored import detail, make_table, said, score, shown, write_scores
+from support.scored import detail, make_table, notes_of, score, shown, write_scores
 
 from transformer.report.tables.cells import firm, note
 from transformer.report.tables.table3 import read_variations, table3
@@ -22,7 +22,7 @@ A,same,h=16,,4.91,25.8,
 
 
 def make(tmp_path, systems: dict[str, list[float]], *scores: dict, tested: dict | None = None, expected: tuple = ()):
-    """Return the rows by experiment, and the table. A system has a BLEU per seed, without a choice of sentences."""
+    """Return the rows by experiment, and the table. A system has a BLEU per seed, without test-set sampling."""
 
     def of(systems: dict[str, list[float]]) -> list[dict]:
         each = ((name, *seed) for name, bleus in systems.items() for seed in enumerate(bleus, start=1))
@@ -44,8 +44,8 @@ def column(table, heading: str) -> dict[str, str]:
     return {row["Experiment"]: row[heading] for row in shown(table.grid)}
 
 
-def test_differences_from_base_have_the_papers_beside_them(tmp_path):
-    """Base's seeds are 1 apart; with another of one, t of 4.3 with 2 degrees is 5 %, and width sqrt(1/3 + 1)."""
+def test_differences_from_base_are_next_to_the_papers(tmp_path):
+    """Base's seeds are 1 apart. With one other seed, t of 4.3 with 2 degrees is 5 %, and the width sqrt(1/3 + 1)."""
     width = (4 / 3) ** 0.5
     rows, table = make(
         tmp_path, {"base": [29, 30, 31], "heads-1": [30], "N-2": [30 - 4.0 * width], "big": [30 + 4.6 * width]}
@@ -87,11 +87,11 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
         "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
         "Counted separately, because they change P_drop by another amount than in the paper: "
         "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
-    ) in said(table)
+    ) in notes_of(table)
 
 
 @pytest.mark.parametrize(
-    ("holm", "seeds", "said", "bold"),
+    ("holm", "seeds", "verdicts", "bold"),
     [
         ((0.01, 0.04), 2, ("replicated", "replicated"), True),
         ((0.01, 0.04), 2, ("reversed", "reversed"), True),
@@ -102,9 +102,9 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
         ((0.01, float("nan")), 2, ("replicated", ""), False),
     ],
 )
-def test_what_is_bold(holm, seeds, said, bold):
+def test_what_is_bold(holm, seeds, verdicts, bold):
     columns = ["p_holm", "test_p_holm", "seeds", "verdict", "test_verdict"]
-    assert list(firm(pd.DataFrame([[*holm, seeds, *said]], columns=columns))) == [bold]
+    assert list(firm(pd.DataFrame([[*holm, seeds, *verdicts]], columns=columns))) == [bold]
 
 
 def test_the_note_counts_the_papers_small_differences():
@@ -115,7 +115,7 @@ def test_the_note_counts_the_papers_small_differences():
 
 
 def test_the_frame_has_the_interval_of_the_difference_and_holms_p(tmp_path):
-    """3 and 2 times p, where that is no more than the next one's; the interval is 4.3 widths to either side."""
+    """3 and 2 times p, but not above the next product. The interval is 4.3 widths on each side."""
     rows, table = make(tmp_path, {"base": [29, 30, 31], "heads-1": [30], "N-2": [24], "big": [40]})
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
     expected = {"heads-1": 1, "N-2": 2 * p["N-2"], "big": 3 * p["big"]}
@@ -129,7 +129,7 @@ def test_without_base_nothing_is_compared_and_gaps_are_named(tmp_path):
     assert list(make(tmp_path, {})[0]) == ["base", "heads-1", "N-2", "big", "same"]
     _, table = make(tmp_path, {"big": [30, 31]}, expected=["en-de/base/2", "en-de/big/2"])
     assert column(table, "− base, dev")["big"] == ""
-    assert "have not been made: en-de/base/2." in said(table)
+    assert "have not been made: en-de/base/2." in notes_of(table)
 
 
 def test_rows_of_the_papers_table_are_experiments_of_the_configuration():

@@ -1,4 +1,4 @@
-"""Table 4 against numbers worked by hand and what the paper printed."""
+"""Table 4, compared with numbers computed by hand and with the paper's numbers."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ TASKS = {
 
 
 def parse_score(f1: float, task: str = "supervised", seed: int = 1, repaired: int = 3, **run) -> dict:
-    """Return the content of a parser's score file, each metric at its own distance from F1; `run` changes the run."""
+    """Return a parser's score file. Each metric has its own distance from F1. `run` changes the run."""
     record = bleu_score(0.0, task=task, experiment="parser", seed=seed, **run)["run"]
 
     def scored(value: float) -> dict:
@@ -34,7 +34,7 @@ def parse_score(f1: float, task: str = "supervised", seed: int = 1, repaired: in
 
 
 def make(tmp_path, *contents: dict, out_of_domain: tuple = ()):
-    """Return our rows by task, and the table; constrained search is one better, and the dev set two worse."""
+    """Return our rows by task, and the table. Constrained search scores one more, and the dev set two less."""
     better, worse = (
         [parse_score(each["scores"]["all"]["f1"] + more) | {"run": each["run"]} for each in contents]
         for more in (1, -2)
@@ -47,7 +47,7 @@ def make(tmp_path, *contents: dict, out_of_domain: tuple = ()):
 
 
 def test_means_and_deviations_over_seeds(tmp_path):
-    """80, 81, 85: mean 82, squares 4 + 1 + 9 over 2 degrees of freedom. Repaired: 1, 2, 6 of the same squares."""
+    """80, 81, 85: mean 82, squares 4 + 1 + 9 over 2 degrees of freedom. Repaired: 1, 2, 6 with the same squares."""
     three = [(80.0, 1), (81.0, 2), (85.0, 6)]
     rows, _ = make(tmp_path, *(parse_score(f1, seed=seed, repaired=n) for seed, (f1, n) in enumerate(three, start=1)))
     ours = rows["supervised"]
@@ -59,7 +59,7 @@ def test_means_and_deviations_over_seeds(tmp_path):
 
 
 def test_each_task_has_a_row_in_the_order_of_its_scores(tmp_path):
-    """From the paper's 91.3 by WSJ only; its semi-supervised trees, which reached 92.7, are not public."""
+    """The order starts at the paper's 91.3 with only WSJ. Its semi-supervised trees, with 92.7, are not public."""
     both = parse_score(80.0), parse_score(81.5, task="self-trained"), parse_score(82.5, task="self-trained", seed=2)
     rows, table = make(tmp_path, *both)
     assert [row["Training"] for row in shown(table.grid)[PRINTED:]] == ["supervised", "self-trained"]

@@ -1,10 +1,10 @@
-"""Table 5 against numbers worked by hand."""
+"""Table 5, compared with numbers computed by hand."""
 
 from pathlib import Path
 
 import pytest
 import yaml
-from support.scored import make_table, said, score, shown, write_scores
+from support.scored import make_table, notes_of, score, shown, write_scores
 
 from transformer.evaluation.analyses import ANALYSES
 from transformer.evaluation.significance import RESAMPLES
@@ -22,7 +22,7 @@ KINDS = ("encoder", "decoder", "cross")
 
 
 def spread(value: float) -> list[float]:
-    """Return a score on resampled sentences: evenly within 0.5 of its value, alike for all systems."""
+    """Return a score on resampled sentences, evenly within 0.5 of its value and equal for all systems."""
     return [value - 0.5 + draw / (RESAMPLES - 1) for draw in range(RESAMPLES)]
 
 
@@ -55,7 +55,7 @@ def heads() -> dict:
 
 
 def make(tmp_path, *scores: dict, probes: tuple[str, ...] = (), tested: tuple = (), **analysed: list[dict]):
-    """Return the rows of the frame, and the table of score files and of the analyses' files."""
+    """Return the rows of the frame, and the table of score files and of analysis files."""
     (tmp_path / "paper.csv").write_text(CLAIMS)
     options = {"paper": tmp_path / "paper.csv", "dev_label": "toy: dev", "label": "toy", "expected_analyses": probes}
     options |= {"expected": ["en-de/base/1"], "ablations": ["mine"], "test": write_scores(tmp_path / "test", *tested)}
@@ -66,12 +66,12 @@ def make(tmp_path, *scores: dict, probes: tuple[str, ...] = (), tested: tuple = 
 
 
 def values(rows: list[dict], claim: str) -> dict[str, tuple[float, str]]:
-    """Return difference and verdict by what is compared."""
+    """Return difference and verdict of each comparison."""
     return {row["compared"]: (round(row["value"], 6), row["verdict"]) for row in rows if row["claim"] == claim}
 
 
 def test_a_trained_row(tmp_path):
-    """22 less 30 on every draw: the interval has no width, as seeds do not differ, and no draw strays by as much."""
+    """Each draw is 22 - 30: the interval has no width, because seeds do not differ, and no draw deviates as much."""
     base = [trained("base", 30, seed) for seed in (1, 2, 3)]
     rows, table = make(tmp_path, *base, trained("no-residual", 22))
     p = 1 / (1 + RESAMPLES)
@@ -102,12 +102,12 @@ def test_what_was_not_run_or_measured_is_named(tmp_path):
     rows, table = make(tmp_path, trained("no-residual", 22), probes=("heads:en-de/base/1",))
     assert [row["verdict"] for row in rows] == ["not run"] * 4
     assert shown(table.grid)[0]["Verdict, dev"] == "not run"
-    assert "because these runs have not been made: en-de/base/1." in said(table)
-    assert "because they have not been measured: heads of en-de/base/1." in said(table)
+    assert "because these runs have not been made: en-de/base/1." in notes_of(table)
+    assert "because they have not been measured: heads of en-de/base/1." in notes_of(table)
 
 
 def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):
-    """With the deviation between seeds of what is compared: none with beam 1 and of perplexity, 10 with beam 4."""
+    """The deviation between seeds counts: none with beam size 1 and for perplexity, 10 with beam size 4."""
     files = [smoothing("base", 0.1, 5.2, 30, 26), smoothing("base", 0.1, 5.2, 30, 36, seed=2)]
     files += [smoothing("smoothing-0.0", 0.0, 4.9, 29.5, 32)]
     rows, table = make(tmp_path, trained("base", 30), smoothing=[*files, smoothing("smoothing-0.2", 0.2, 6, 1, 2)])
@@ -126,7 +126,7 @@ def test_smoothing_is_compared_at_each_beam_and_by_perplexity(tmp_path):
 
 
 def test_half_of_the_heads_of_a_kind_are_compared_with_all(tmp_path):
-    """Of 1, 2 and 3 masked, 2 is taken."""
+    """Of 1, 2 and 3 masked heads, 2 is used."""
     rows, _ = make(tmp_path, trained("base", 30), heads=[heads()])
     kinds = ("encoder", "decoder", "decoder to encoder")
     assert values(rows, "Heads are needed.") == {

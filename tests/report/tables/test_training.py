@@ -1,11 +1,11 @@
-"""What the paper states of its trainings beside ours, against numbers worked by hand."""
+"""The paper's statements on its trainings and ours, compared with numbers computed by hand."""
 
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.scored import detail, make_table, said, score, shown
+from support.scored import detail, make_table, notes_of, score, shown
 
 from transformer.report.tables.cells import read_printed
 from transformer.report.tables.table2 import training
@@ -18,7 +18,7 @@ DATA = {"files": {}, "splits": {"train": {"kept": 1000, "target_tokens": 30_000}
 
 
 def make(tmp_path, *runs: dict, expected: list[str]):
-    """Return the rows of ours by model, and the table."""
+    """Return our rows by model, and the table."""
     paths = [tmp_path / f"run{number}.json" for number in range(len(runs))]
     for path, run in zip(paths, runs, strict=True):
         path.write_text(json.dumps(run))
@@ -35,7 +35,7 @@ def run(**changes) -> dict:
 
 
 def test_ours_are_means_over_seeds_and_cores_are_no_gpus(tmp_path):
-    """6,000 steps of 25 target tokens are five epochs of 30,000; 1 and 3 hours on 4 GPUs are 8 GPU-hours."""
+    """6,000 steps of 25 target tokens are five epochs of 30,000. 1 and 3 hours on 4 GPUs are 8 GPU-hours."""
     tokens = {"source_tokens": 120_000, "target_tokens": 150_000, "starts": GPUS}
     runs = [run(seed=seed, seconds=3600 * hours, **tokens) for seed, hours in ((1, 1), (2, 3))]
     rows, table = make(
@@ -45,13 +45,13 @@ def test_ours_are_means_over_seeds_and_cores_are_no_gpus(tmp_path):
     values |= {"parameters": 1_900_544}
     assert {name: rows.loc["base", name] for name in values} == pytest.approx(values)
     assert tuple(rows.loc["base", ["machine", "step_seconds"]]) == ("4 × NVIDIA H200", "1.2")
-    assert shown(table.grid)[-1]["Target tokens a batch"] == "–"  # older records do not tell
+    assert shown(table.grid)[-1]["Target tokens a batch"] == "–"  # older records lack this number
     assert (detail(table)[-1]["GPU-hours"], detail(table)[-1]["Core-hours"]) == ("–", "3.0")
     assert [row["From"] for row in shown(table.grid)] == ["paper", "ours"] * 2
 
 
 def test_a_step_has_the_seconds_of_each_machine(tmp_path):
-    """6,000 steps in 600 and 1,800 seconds on one machine, 9,000 on the other."""
+    """6,000 steps take 600 and 1,800 seconds on one machine, and 9,000 on the other."""
     seconds = zip((600, 9000, 1800), (GPUS, CORES, GPUS), strict=True)
     runs = [run(seed=seed, seconds=taken, starts=starts) for seed, (taken, starts) in enumerate(seconds, start=1)]
     rows, table = make(tmp_path, *runs, expected=[f"en-de/base/{seed}" for seed in (1, 2, 3)])
@@ -63,11 +63,11 @@ def test_runs_that_are_not_there_are_named_and_tasks_of_ones_own_have_no_row_of_
     rows, table = make(tmp_path, expected=["en-fr/big/1", "en-xx/base/1"])
     assert rows.empty
     assert [(row["Task"], row["From"]) for row in shown(table.grid)] == [("en-fr", "paper")]
-    assert "have not been made: en-fr/big/1, en-xx/base/1." in said(table)
+    assert "have not been made: en-fr/big/1, en-xx/base/1." in notes_of(table)
 
 
-def test_the_papers_numbers_are_those_of_its_other_tables():
-    """Steps are Table 2's, parameters Table 3's, in millions; 12 hours and 3.5 days are on 8 GPUs."""
+def test_the_papers_numbers_agree_with_its_other_tables():
+    """Steps are Table 2's, and parameters Table 3's in millions. 12 hours and 3.5 days are on 8 GPUs."""
     stated = pd.read_csv(PAPER / "training.csv").set_index(["task", "experiment"])
     steps = read_printed(PAPER / "table2.csv").set_index("model")
     millions = read_printed(PAPER / "table3.csv").set_index("experiment")["parameters"]
