@@ -1,8 +1,8 @@
-"""The parts of an analysis of Table 5, and the types that analyses share. No torch, NumPy or pandas here.
+"""The parts of an analysis in Table 5, and the shared types of analyses. This module imports no torch, NumPy or pandas.
 
-BLEU is that of the dev set's plain text: 95 % of the `draws`, BLEU on resampled sets, lie between `low` and `high`;
-`length_ratio` is the number of words in the translations over that in the references. Losses are means of the
-unsmoothed cross-entropy over target tokens, in nats, with the reference as the decoder's input.
+BLEU is computed on the dev set's plain text. `draws` are BLEU on resampled sets, and 95 % of them are between `low` and
+`high`. `length_ratio` is words in the translations over words in the references. Losses are means of the unsmoothed
+cross-entropy over target tokens, in nats, with the reference as the decoder's input.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from transformer.evaluation.evaluated_run import EvaluatedRun
-else:  # they take seconds to import
+else:  # the imports take seconds
     DataFrame = EvaluatedRun = Any
 
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
@@ -28,14 +28,14 @@ RUN_KEYS = ["name", "experiment", "seed"]
 
 
 class RunSettings(Section, kw_only=True):
-    """The settings of every analysis of a trained run: keys of `analyses` in config.yaml, and options of `analyse`."""
+    """Common settings of all analyses of trained runs: keys of `analyses` in config.yaml, and options of `analyse`."""
 
     sentences: Annotated[
         int, Meta(ge=10, le=1_000_000), described("Maximum number of dev sentences that are measured.")
     ] = 100_000
 
 
-class OfRun(TypedDict):  # the file of every analysis; has "language", too
+class OfRun(TypedDict):  # the common keys of analysis files, together with "language"
     run: RunRecord
     sentences: Positive
     target_sha256: Checksum
@@ -64,25 +64,25 @@ class RunsText(NamedTuple):  # a cell
 
 
 GridRows = list[dict[str, str | Mean | RunsText]]  # by heading
-Pair = tuple[str, DataFrame, DataFrame]  # what is compared, in words, and its two systems: a row per run
+Pair = tuple[str, DataFrame, DataFrame]  # a description of the comparison, and its two systems with a row per run
 
 
 class Analysis:
-    """An analysis of trained runs: what config.yaml, the workflow, `analyse` and Table 5 need of it.
+    """An analysis of trained runs, as config.yaml, the workflow, `analyse` and Table 5 use it.
 
     The frames `files` have a row per file, with the keys of `Result` and RUN_KEYS.
     """
 
     Settings: type[RunSettings]
     Result: type[OfRun]
-    experiments: tuple[str, ...]  # whose runs are measured
-    needs_heads = False  # measures what only a Transformer has
-    rows: tuple[str, ...] = ()  # of workflow/paper/table5.csv, which it tests
+    experiments: tuple[str, ...]  # the runs of these experiments are measured
+    needs_heads = False  # whether the analysis measures attention heads, which only a Transformer has
+    rows: tuple[str, ...] = ()  # tested rows of workflow/paper/table5.csv
     note: str  # above the grid
-    words: tuple[str, ...] = ()  # the grid's headings of texts, which are set to the left
+    words: tuple[str, ...] = ()  # the grid's left-aligned headings
 
     def reads(self, run: Run, data: Data) -> list[Path]:
-        """Return the files that are read besides the run's weights and the dev set."""
+        """Return the input files in addition to the run's weights and the dev set."""
         return []
 
     def measure(self, run: EvaluatedRun, settings: Any) -> dict[str, Any]:
@@ -92,11 +92,11 @@ class Analysis:
         """Return the pairs of systems that a row of the table compares."""
 
     def grid(self, files: DataFrame) -> GridRows:
-        """Lay out all that was measured, for the notes."""
+        """Arrange all measurements as a grid for the notes."""
 
 
 def entries(files: DataFrame, key: str) -> DataFrame:
-    """List the entries of `key` of all files, a row each: the run, `place` in the list, and what the entry has."""
+    """List the entries of `key` in all files. A row has the run, the index `place`, and the entry's keys."""
     import pandas as pd
 
     return pd.DataFrame(

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from transformer.translation.translator import Translation, Translator
 
 logger = logging.getLogger(__name__)
-_UNIT = 1000  # attention weights are rounded to parts of it
+_UNIT = 1000  # attention weights are rounded to multiples of 1 / _UNIT
 
 _HeadWeights = list[list[list[list[float]]]]  # [N, h, queries, keys]
 
 
 class _Pair(TypedDict):  # a sentence and its translation
     title: str
-    figures: dict[str, dict[str, Any]]  # the configuration of each
+    figures: dict[str, dict[str, Any]]  # configurations by name
     source: list[str]
     target: list[str]
-    shifted: list[str]  # what the decoder reads, one behind the target
+    shifted: list[str]  # the decoder's input: the target shifted right by one token
     encoder: _HeadWeights
     decoder: _HeadWeights
     cross: _HeadWeights
@@ -41,7 +41,7 @@ class Attention(TypedDict):  # attention.json
 
 
 def whole_weights(content: Attention) -> dict[str, Any]:
-    """Return the same with weights as whole numbers, of which `unit` make 1: on a page they take half the bytes."""
+    """Convert weights to integers. `unit` is the integer for a weight of 1. This halves the bytes on a page."""
     sentences = [
         sentence | {kind: (np.array(sentence[kind]) * _UNIT).round().astype(int).tolist() for kind in KINDS}
         for sentence in content["sentences"]
@@ -52,10 +52,10 @@ def whole_weights(content: Attention) -> dict[str, Any]:
 def weights_in_text(
     translator: "Translator", text: Path, count: int, longest: int, figures: dict[str, dict[str, Any]]
 ) -> Attention:
-    """Translate the sentences of the figures and some of a text, and return the weights of all heads.
+    """Translate the figures' sentences and sentences of a text, and return the weights of all heads.
 
-    text: one sentence a line, of which `count` are taken at equal distances, from those with up to `longest` tokens.
-    figures: by name, the text and the words.
+    text: one sentence a line. `count` of those with up to `longest` tokens are chosen at equal distances.
+    figures: text and words by name.
     """
     lines = list(read_lines(text))
     lengths = {number: len(ids) for number, ids in enumerate(translator.encode(lines)) if len(ids) > 1}  # 1: blank
@@ -65,7 +65,7 @@ def weights_in_text(
         no = f"no sentence of at most {longest} tokens (attention.longest)"
         logger.warning("%s: %s: the shortest are shown", text, no)
     sentences = []
-    for shown in dict.fromkeys(entry["text"] for entry in figures.values()):  # figures of one sentence share it
+    for shown in dict.fromkeys(entry["text"] for entry in figures.values()):  # figures may share a sentence
         own = {name: entry for name, entry in figures.items() if entry["text"] == shown}
         title = " and ".join(name.replace("figure", "Figure ") for name in own)
         sentences.append({"title": title, "text": shown, "figures": own})
@@ -84,8 +84,8 @@ def weights_in(
 ) -> Attention:
     """Return the weights of all heads in sentences and their translations, and the model's size.
 
-    sentences: for each, the title and figures, the source, and the translation; the model's own if None.
-    Raises InputError if a weight is no finite number.
+    sentences: title and figures, source, and translation of each; None is the model's own translation.
+    Raises InputError if a weight is not finite.
     """
     pairs, experiment = [], translator.experiment
     for about, source, target in sentences:
@@ -98,5 +98,5 @@ def weights_in(
 
 
 def _short(values: list | float) -> list | float:
-    """Round nested lists of numbers. Most are zero: they are written as 0, which is shorter than 0.0 on a page."""
+    """Round nested lists of numbers. Most are zero and become 0, which is shorter than 0.0 on a page."""
     return [_short(value) for value in values] if isinstance(values, list) else round(values, 3) or 0

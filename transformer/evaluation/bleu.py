@@ -1,9 +1,9 @@
-"""BLEU and other metrics of a translation, each with its signature; warnings where one misleads.
+"""BLEU and other metrics of a translation with their signatures, and warnings about misleading metrics.
 
-The paper's 28.4 is not a sacreBLEU score. Its authors tokenised with Moses, split German compounds at hyphens and ran
-multi-bleu.perl, as their script get_ende_bleu.sh does, and first made the reference's quotes plain, by an account in
-tensor2tensor's issue 317. The paper says nothing of this, and of its French BLEU nothing is known. On the same output
-the metrics differ by a point of BLEU and more.
+The paper's 28.4 is not a sacreBLEU score. The authors' script get_ende_bleu.sh tokenises with Moses, splits German
+compounds at hyphens and runs multi-bleu.perl. According to tensor2tensor's issue 317, they first replaced the
+reference's quotes by plain ones. The paper does not describe this, and nothing is known about its French BLEU. On the
+same output the metrics differ by one point of BLEU or more.
 """
 
 import re
@@ -15,31 +15,31 @@ from sacremoses import MosesDetokenizer, MosesTokenizer
 
 from transformer.data.tokenization import Normalizer, composed, language_of
 
-PAPER = "plain_quotes"  # as the paper's authors counted German, by one account
-# Languages without spaces between words for which sacreBLEU takes 13a; its model of FLORES would be downloaded.
+PAPER = "plain_quotes"  # the authors' metric for German, according to the same source
+# Languages without spaces between words. sacreBLEU uses 13a for them, because its FLORES model needs a download.
 _COUNTED_BY_LETTER = ("th", "km", "my", "lo", "bo")
-SPLIT = " ##AT##-##AT## "  # a hyphen at which a compound is split
+SPLIT = " ##AT##-##AT## "  # a hyphen in a split compound
 _HYPHENATED = re.compile(rb"(\S)-(\S)")
-# Plain quotes, and the Unicode ones that they stand for: low, high, reversed and angled.
+# Plain quotes, and the Unicode quotes that they replace: low, high, reversed and angled.
 _QUOTES = {'"': "„“”\u201f«»", "'": "\u201a\u2018\u2019\u201b\u2039\u203a"}
 _PLAIN = str.maketrans({quote: plain for plain, quotes in _QUOTES.items() for quote in quotes})
 _ESCAPE = re.compile("&(?:amp|apos|gt|lt|quot|#39|#91|#93|#124);")
 # Spaces before a comma or the last full stop, Moses' hyphens, split compounds, subwords.
 _TOKENIZED = re.compile(r" ,(?: |$)| \.$|@-@|##AT##|@@(?: |$)|▁")
-TER_WORDS = 300  # of a line, which take seconds; two thousand take longer than anybody waits
-TER_SHORT, TER_LONG = 50, 3000  # a line's first words; further ones of all lines, on both sides, which take a minute
-_FEW_LINES = 0.1  # of the lines; of text as people write it, one in 200 has such marks
+TER_WORDS = 300  # maximum words in a line, because TER's time grows fast: 300 words take seconds
+TER_SHORT, TER_LONG = 50, 3000  # words of a line beyond TER_SHORT count; TER_LONG is their maximum, about a minute
+_FEW_LINES = 0.1  # share of lines; in ordinary text, one line in 200 has such marks
 
 
 def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score detokenised sentences in `language` (as "de") by all metrics, with one reference each.
 
-    Scores are from 0 to 100; TER may be more. Each is {"score": float, "signature": str}; "paper" names the
-    paper's. By multi-bleu.perl on Moses tokens, nothing normalised: tokenized; tokenized_lc, in lower case;
-    compound_split (German alone), split at hyphens; plain_quotes, the same, in any language, with the reference's
-    quotes made plain; normalized, the same with Moses' punctuation normaliser on both sides instead. By sacreBLEU on
-    the text as it is: sacrebleu (tokens of 13a) and intl, both also in lower case (_lc), chrf2, and ter, an error rate,
-    unless lines have more than TER_WORDS or TER_LONG.
+    Scores are from 0 to 100, and TER may be higher. Each is {"score": float, "signature": str}. "paper" is the name
+    of the paper's metric. multi-bleu.perl on unnormalised Moses tokens gives tokenized; tokenized_lc, in lower case;
+    compound_split, German only, with compounds split at hyphens; plain_quotes, in all languages, with the reference's
+    quotes replaced by plain ones; normalized, with Moses' punctuation normaliser on both sides. sacreBLEU on
+    unchanged text gives sacrebleu (13a tokens), intl, both also in lower case (_lc), chrf2 and the error rate ter.
+    Text with more words than TER_WORDS or TER_LONG allow has no ter.
     """
     asian = {"normalized": True, "asian_support": True} if tokenizer_of(language) else {}
     others = {"chrf2": measure(CHRF(), hypotheses, references)}
@@ -51,7 +51,7 @@ def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
 
 
 def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Score by those of the metrics that are BLEU."""
+    """Compute only the BLEU metrics."""
     language = language_of(language)
     moses, split = tokenizer_of(language) or f"moses-{language}", "+split" if language == "de" else ""
     words = [moses_tokens(side, language) for side in (hypotheses, references)]
@@ -61,7 +61,7 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
         result["compound_split"] = multi_bleu(*words, f"{moses}+split")
     words[1] = paper_reference(references, language)
     result["plain_quotes"] = multi_bleu(*words, f"{moses}{split}|refquotes:plain")
-    # Punctuation as Moses normalises it, which also changes dashes, spaces and the order of quote and comma.
+    # Moses' normaliser also changes dashes, spaces and the order of quote and comma.
     normalize = Normalizer(language).normalize
     words = [paper_tokens([normalize(line) for line in side], language) for side in (hypotheses, references)]
     result["normalized"] = multi_bleu(*words, f"{moses}+norm{split}")
@@ -71,9 +71,9 @@ def bleu_scores(hypotheses: list[str], references: list[str], language: str) -> 
 
 
 def token_scores(hypotheses: list[str], references: list[str], language: str) -> dict:
-    """Score text that Moses has tokenised and escaped, as some corpora are published.
+    """Score text that Moses has tokenised and escaped, the format of some published corpora.
 
-    As `scores`, with two metrics: tokenized, the paper's, of the tokens as they are; sacrebleu, of plain text.
+    As `scores`, with two metrics: tokenized, the paper's metric, on unchanged tokens; sacrebleu, on plain text.
     """
     detokenizer = MosesDetokenizer(language_of(language))
     plain = [[detokenizer.detokenize(line.split()) for line in side] for side in (hypotheses, references)]
@@ -82,7 +82,7 @@ def token_scores(hypotheses: list[str], references: list[str], language: str) ->
 
 
 def sacrebleu_of(code: str, lowercase: bool = False) -> BLEU:
-    """Return sacreBLEU with its own choice of a tokeniser; letters are words where that finds none or is missing."""
+    """Return sacreBLEU with its default tokeniser. Without a tokeniser for the language, each letter is a word."""
     language = language_of(code)
     try:
         choice = {"tokenize": "char"} if language in _COUNTED_BY_LETTER else {"trg_lang": language}
@@ -92,13 +92,13 @@ def sacrebleu_of(code: str, lowercase: bool = False) -> BLEU:
 
 
 def tokenizer_of(code: str) -> str | None:
-    """Return the name of sacreBLEU's tokeniser of a language; None of most, for which it is 13a."""
+    """Return the name of sacreBLEU's special tokeniser for a language, or None for 13a."""
     name = sacrebleu_of(code).tokenizer_signature
     return None if name == BLEU.TOKENIZER_DEFAULT else name
 
 
 def missing_tokenizer(code: str) -> str | None:
-    """Return a line on a tokeniser that would count words of this language if it were installed, or None."""
+    """Return a line about a missing package that would tokenise this language into words, or None."""
     language = language_of(code)
     if language in _COUNTED_BY_LETTER:
         return f"{language}: letters are counted in place of words"
@@ -109,19 +109,19 @@ def missing_tokenizer(code: str) -> str | None:
 
 
 def cut(sentences: list[str], language: str) -> list[str]:
-    """Return text as words with spaces between them, if sacreBLEU has a tokeniser of its own for the language."""
+    """Return space-separated words if sacreBLEU has a special tokeniser for the language, else the text."""
     if tokenizer_of(language) is None:
         return sentences
     return list(map(sacrebleu_of(language).tokenizer, map(composed, sentences)))
 
 
 def paper_tokens(hypotheses: list[str], language: str, escape: bool = False) -> list[str]:
-    """Return tokens, separated by spaces, whose `token_bleu` against `paper_reference` is the paper's metric."""
+    """Return space-separated tokens. Their `token_bleu` against `paper_reference` is the paper's metric."""
     return without_compounds(moses_tokens(hypotheses, language, escape), language)
 
 
 def paper_reference(references: list[str], language: str) -> list[str]:
-    """Return the tokens of references with plain quotes: each „ costs a model that learned from plain ones a token."""
+    """Return the tokens of references with plain quotes. A model trained on plain quotes loses a token at each „."""
     return paper_tokens(plain_quotes(references), language)
 
 
@@ -130,9 +130,9 @@ def plain_quotes(sentences: list[str]) -> list[str]:
 
 
 def moses_tokens(sentences: list[str], language: str, escape: bool = False) -> list[str]:
-    """Return Moses tokens, separated by spaces. `escape` writes `&apos;` for `'` and so on, as the Moses script does.
+    """Return space-separated Moses tokens. `escape` writes `&apos;` for `'` and so on, like the Moses script.
 
-    On both sides it changes no BLEU; on one alone it costs some.
+    Escaping both sides does not change BLEU. Escaping only one side lowers it.
     """
     if tokenizer_of(language):
         return cut(sentences, language)
@@ -141,10 +141,10 @@ def moses_tokens(sentences: list[str], language: str, escape: bool = False) -> l
 
 
 def without_compounds(sentences: list[str], language: str) -> list[str]:
-    """Split German `Text-Datei` into `Text ##AT##-##AT## Datei`, as the authors' get_ende_bleu.sh does.
+    """Split German `Text-Datei` into `Text ##AT##-##AT## Datei`, like the authors' get_ende_bleu.sh.
 
-    Works on bytes, as perl does there: in `ä-ö-ü` a match takes only a part of `ö`, so that both hyphens are split; of
-    `a-b-c` only the first is. Other languages are left as they are.
+    The script matches bytes. In `ä-ö-ü` a match consumes only one byte of `ö`, so both hyphens are split. In `a-b-c`
+    only the first hyphen is split. Text in other languages is not changed.
     """
     if language_of(language) != "de":
         return sentences
@@ -152,7 +152,7 @@ def without_compounds(sentences: list[str], language: str) -> list[str]:
 
 
 def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, lowercase: bool = False) -> dict:
-    """Return `token_bleu`; its signature names our `tokenizer`, and the library that ran it, in place of `tok:none`."""
+    """Return `token_bleu`. Its signature has our `tokenizer` and its library instead of `tok:none`."""
     bleu = measure(token_bleu(lowercase), hypotheses, references)
     signature = bleu["signature"].replace("tok:none", f"tok:{tokenizer}")
     library = f"|sacremoses:{version('sacremoses')}" if "moses" in tokenizer else ""
@@ -160,20 +160,20 @@ def multi_bleu(hypotheses: list[str], references: list[str], tokenizer: str, low
 
 
 def token_bleu(lowercase: bool = False) -> BLEU:
-    """Return BLEU of tokens as multi-bleu.perl counts it: not smoothed. Its `-lc` knows only ASCII's lower case."""
+    """Return unsmoothed BLEU of tokens, like multi-bleu.perl, whose `-lc` lowers only ASCII letters."""
     # force: no warning that the text looks tokenised
     return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
 
 def measure(metric: BLEU | CHRF | TER, hypotheses: list[str], references: list[str]) -> dict:
-    """Return the score of the whole corpus, in NFC, and sacreBLEU's signature, which states if NFC changed a side."""
+    """Return the corpus score of NFC text, and sacreBLEU's signature with a mark if NFC changed a side."""
     sides = [list(map(composed, side)) for side in (hypotheses, references)]
     score, changed = metric.corpus_score(sides[0], sides[1:]).score, sides != [list(hypotheses), list(references)]
     return {"score": score, "signature": metric.get_signature().format() + "|norm:nfc" * changed}
 
 
 def marks(sentences: list[str]) -> dict:
-    """Count Unicode quotes, and lines that look escaped or tokenised; look for capitals (None: no case)."""
+    """Count Unicode quotes and lines that look escaped or tokenised, and find capitals (None: no case)."""
     letters = {letter for letter in set("".join(sentences)) if letter.isupper() or letter.islower()}
     return {
         "unicode_quotes": sum(ord(character) in _PLAIN for line in sentences for character in line),
@@ -184,7 +184,7 @@ def marks(sentences: list[str]) -> dict:
 
 
 def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
-    """Return a line for each metric that misleads, from `marks` of the two sides."""
+    """Return a line for each misleading metric. Inputs are the `marks` of both sides."""
     lines = []
     if count := hypotheses["unicode_quotes"]:
         plain = f"the paper's measure ({PAPER}) knows only plain ones and counts each of them as wrong"

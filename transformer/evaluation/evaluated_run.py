@@ -1,4 +1,4 @@
-"""A trained run under analysis: it translates and predicts the dev set."""
+"""A trained run that translates and predicts the dev set for an analysis."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,15 +20,15 @@ from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import CHUNK_CPU, CHUNK_CUDA, perplexity
 from transformer.translation.translator import Translator, open_translator
 
-_TOKENS_AT_ONCE = 4 * POSITIONS  # on a side, under teacher forcing; changes speed only
+_TOKENS_AT_ONCE = 4 * POSITIONS  # tokens per side of a batch under teacher forcing; affects only speed
 
 
 class _Predictions(NamedTuple):
-    """Predictions of all target tokens, each from the true tokens before it: arrays [tokens]."""
+    """Predictions of all target tokens from the preceding reference tokens: arrays [tokens]."""
 
     losses: np.ndarray  # -log p of the true token, in nats, unsmoothed
     confidence: np.ndarray  # p of the most probable token
-    correct: np.ndarray  # 1 if that is the true token, else 0
+    correct: np.ndarray  # 1 if the most probable token is the true token, else 0
 
     @property
     def perplexity(self) -> float:  # per subword, as in Table 3
@@ -37,7 +37,7 @@ class _Predictions(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A trained run with its average, and sentence pairs of raw text."""
+    """A trained run with its averaged weights, and sentence pairs of raw text."""
 
     folder: Run
     data: Data | None  # the encoded training text, if the analysis reads it
@@ -48,7 +48,7 @@ class EvaluatedRun:
 
     @cached_property
     def text(self) -> ParallelText:
-        """Encode the pairs as the dev set of a training: both sides end in EOS."""
+        """Encode the pairs like a dev set: both sides end with EOS."""
         target = [self.translator.target.tokenize(line) for line in self.references]
         sides = self.translator.encode(self.sources), self.translator.vocabulary.encode(target)
         arrays = (TokenArray(np.concatenate(ids).astype(TOKEN), np.cumsum([0, *map(len, ids)])) for ids in sides)
@@ -56,7 +56,7 @@ class EvaluatedRun:
 
     @torch.inference_mode()
     def predict(self, model: Seq2Seq | None = None) -> _Predictions:
-        """Predict the target tokens of `text`, in their order (§3.1). model: another one, in evaluation mode."""
+        """Predict the target tokens of `text` in order (§3.1). model: replaces the run's model, in evaluation mode."""
         model, text = model or self.translator.model, self.text
         device, offsets = model.device, text.target.offsets
         columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
@@ -75,7 +75,7 @@ class EvaluatedRun:
         return _Predictions(*columns.numpy())
 
     def score(self, translator: Translator | None = None, **search: float) -> dict[str, Any]:
-        """Translate the sources, and return the `bleu`. translator: another one. search: another beam or alpha."""
+        """Translate the sources, and return their `bleu`. translator, search: replace the run's own."""
         hypotheses = [best.text for best in (translator or self.translator).translate(self.sources, **search)]
         return self.bleu(hypotheses, self.references)
 
@@ -98,10 +98,10 @@ class EvaluatedRun:
 
 
 def open_run(folder: Path, source: Path, target: Path, sentences: int, data: Path | None = None) -> EvaluatedRun:
-    """Open the run and up to `sentences` pairs of the raw dev set, `source` and `target`, drawn at equal distances.
+    """Open the run and up to `sentences` pairs of the raw dev set `source` and `target`, chosen at equal distances.
 
-    data: the folder with the encoded training text. A pair with a blank side is left out. Raises InputError if the two
-    files differ in length, if the weights are another training's, and on a pair that is longer than the model allows.
+    data: folder of the encoded training text. Pairs with a blank side are skipped. Raises InputError if the files
+    differ in length, if the weights belong to another training, or if a pair exceeds the model's maximum length.
     """
     require_file(target)
     origin = describe(folder, None)

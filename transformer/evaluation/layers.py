@@ -1,7 +1,7 @@
-"""§4, Table 1: a layer of each type, how often it multiplies, how long it takes, and how far a signal travels.
+"""§4, Table 1: layers of each type, with their multiplications, time, and path lengths of signals.
 
-All layers map one sequence [n, d] to [n, d]. Symbols: n positions, d width, k kernel, r neighbours. Like the paper,
-only matrix products are counted, not softmax, tanh or biases.
+All layers map one sequence [n, d] to [n, d]. Symbols: n positions, d width, k kernel, r neighbours. As in the paper,
+only matrix products count, not softmax, tanh or biases.
 """
 
 import itertools
@@ -22,14 +22,14 @@ from transformer.model.cost import COSTS, multiply_adds
 from transformer.storage import provenance
 
 THREADS = 1
-_QUERIES = 64  # of additive attention, which holds d numbers for each of them and each key
+_QUERIES = 64  # queries per block of additive attention, which needs d numbers per pair of query and key
 
 
 def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
-    """Measure all layer types, by the settings `table1` of config.yaml.
+    """Measure all layer types with the settings `table1` of config.yaml.
 
-    Each type is timed over `lengths` at one `width`, then over `widths` at one `length`: without gradients, in
-    processor time, the median over as many blocks of calls as `seconds` hold. Stacks are followed at `paths`.
+    Each type is timed for all `lengths` at one `width`, then for all `widths` at one `length`. Time is processor time
+    without gradients: the median over the blocks of calls that fit into `seconds`. Paths are measured at `paths`.
     """
     started = perf_counter()
     torch.set_num_threads(THREADS)
@@ -61,9 +61,9 @@ def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tens
 
 
 class _SelfAttention(nn.Module):
-    """Attention of §3.2.1 alone, which O(n^2 · d) counts, or projected by W^Q, W^K, W^V and W^O, as in §3.2.2.
+    """Attention of §3.2.1, counted by O(n^2 · d), or with the projections W^Q, W^K, W^V and W^O of §3.2.2.
 
-    It has one head; h heads of width d / h multiply as much.
+    It has one head. h heads of width d / h need the same number of multiplications.
     """
 
     def __init__(self, d: int, projected: bool):
@@ -76,7 +76,7 @@ class _SelfAttention(nn.Module):
 
 
 class _Additive(nn.Module):
-    """Additive attention of §3.2.1 alone, Q = K = V = x, so many queries at a time that they fit into memory."""
+    """Additive attention of §3.2.1 with Q = K = V = x, in blocks of queries that fit into memory."""
 
     def __init__(self, d: int):
         super().__init__()
@@ -90,28 +90,28 @@ class _Additive(nn.Module):
 
 
 class _Restricted(nn.Module):
-    """Attention of §4 in which each position sees the r around it, itself among them, and multiplies no other."""
+    """Restricted attention of §4. Each position multiplies only the r positions around it, including itself."""
 
     def __init__(self, r: int):
         super().__init__()
         self.r = r
 
     def forward(self, x: Tensor) -> Tensor:
-        ends = (self.r // 2, (self.r - 1) // 2)  # zeros beyond the sequence, which the mask hides
+        ends = (self.r // 2, (self.r - 1) // 2)  # padding with zeros, which the mask hides
         K = F.pad(x, (0, 0, *ends)).unfold(0, self.r, 1).transpose(1, 2)  # [n, r, d], a view
         mask = F.pad(x.new_zeros(len(x)), ends, value=-math.inf).unfold(0, self.r, 1)
         return _attend(x[:, None], K, K, mask[:, None, None])[:, 0]
 
 
 class _Recurrent(nn.RNN):
-    """A layer h_t = tanh(W x_t + U h_{t-1} + b). `state`, [1, d], precedes the sequence; zero if not given."""
+    """A layer h_t = tanh(W x_t + U h_{t-1} + b). `state` [1, d] precedes the sequence; its default is zero."""
 
     def forward(self, x: Tensor, state: Tensor | None = None) -> Tensor:
         return super().forward(x, state)[0]
 
 
 class _Convolutional(nn.Conv1d):
-    """A layer whose positions see themselves and k - 1 before, `dilation` apart; zeros precede the sequence."""
+    """A causal layer over k positions with distance `dilation`. Zeros precede the sequence."""
 
     def __init__(self, d: int, k: int, dilation: int = 1, groups: int = 1):
         super().__init__(d, d, k, dilation=dilation, groups=groups)
@@ -121,8 +121,8 @@ class _Convolutional(nn.Conv1d):
         return super().forward(F.pad(x.T, (self.before, 0))).T
 
 
-# Layer number `level` of a stack, by d, k, r and level. By the paper's names, then four more: what §4 says of
-# contiguous and of separable kernels, §3.2.2's whole layer, and the additive attention that §3.2.1 compares with.
+# Each function makes layer number `level` of a stack from d, k, r and level. First the paper's layers, then four more:
+# §4's contiguous and separable kernels, §3.2.2's whole layer, and §3.2.1's additive attention.
 LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
     "Self-Attention": lambda d, k, r, level: _SelfAttention(d, projected=False),
     "Recurrent": lambda d, k, r, level: _Recurrent(d, d),
@@ -138,10 +138,10 @@ LAYERS: dict[str, Callable[[int, int, int, int], nn.Module]] = {
 
 
 def _connected(name: str, n: int, k: int, r: int, d: int = 4) -> dict[str, Any]:
-    """Stack layers of a type until another would connect no further positions, of n (2 or more), and follow them.
+    """Stack layers of a type until another layer connects no further positions of n ≥ 2, and measure the paths.
 
-    `path` is the longest of the shortest paths, in edges, from an input to an output position that are connected;
-    `sequential` the longest chain of operators in one layer, each of which waits for the one before. d changes neither.
+    `path` is the maximum, over connected input and output positions, of the shortest path in edges. `sequential` is
+    the longest chain of dependent operations in one layer. Neither depends on d.
     """
     layers, reach = [], torch.eye(n)
     while True:
@@ -168,7 +168,7 @@ def _connected(name: str, n: int, k: int, r: int, d: int = 4) -> dict[str, Any]:
 def _depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
     """Find which output positions depend on which input positions: [outputs, n].
 
-    The gradient of a random mixture of an output's features decides: none that exists comes out as zero.
+    The method is the gradient of a random mixture of an output's features. A true dependency never gives zero.
     """
     mixture = torch.randn(d, dtype=torch.float64)
     x = torch.randn(n, d, dtype=torch.float64)
@@ -176,7 +176,7 @@ def _depends(function: Callable[[Tensor], Tensor], n: int, d: int) -> Tensor:
 
 
 def _edges(layer: nn.Module, level: int, n: int, d: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """List edges from inputs (level, i) to outputs (level + 1, j); a recurrent layer's go step by step."""
+    """List edges from inputs (level, i) to outputs (level + 1, j). A recurrent layer has edges between its steps."""
     if not isinstance(layer, _Recurrent):
         return [((level, i), (level + 1, j)) for j, i in _depends(layer, n, d).nonzero().tolist()]
     from_input, from_state = _depends(lambda pair: layer(pair[:1], pair[1:]), 2, d)[0]

@@ -1,8 +1,8 @@
-"""Masked heads, and the distances that heads look over (§3.2.2, §4).
+"""Masked heads, and the attention distances of heads (§3.2.2, §4).
 
 Masking is the test of Michel et al. (2019), Are sixteen heads really better than one? A query's distance is the mean of
-|i - j| over the keys j, by their weights, in tokens. Towards the memory it is |j - i L_source / L_target|: a key at the
-same relative position has distance 0.
+|i - j| over the keys j, weighted by attention, in tokens. In cross-attention it is |j - i L_source / L_target|, so a
+key at the same relative position has distance 0.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,20 +21,20 @@ from transformer.model.transformer import attentions, hooked
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 
-DECIMALS = 6  # of a loss or a distance
-# Tokens on a side that are decoded together; they change speed only. Small batches need less padding.
+DECIMALS = 6  # in losses and distances
+# Tokens per side of a batch. They affect only speed, and small batches need less padding.
 _BATCH, _BATCH_CUDA = POSITIONS, 16 * POSITIONS
 
 
 class Head(NamedTuple):
     kind: str  # of attention (`model.transformer.attentions`)
-    layer: int  # this and its place there count from 0
+    layer: int  # layers and heads count from 0
     head: int
 
 
 @contextmanager
 def masked(model: Seq2Seq, heads: Iterable[Head]) -> Iterator[None]:
-    """Mask these heads while this lasts: their columns of W^O are zero, also in copies that are made meanwhile."""
+    """Mask these heads in the context: their columns of W^O are zero, also in copies of the model."""
     modules, before = attentions(model), []
     for kind, layer, head in heads:
         module = modules[kind][layer]
@@ -49,7 +49,7 @@ def masked(model: Seq2Seq, heads: Iterable[Head]) -> Iterator[None]:
 
 
 class TeacherForced:
-    """Some pairs of a text in batches, whose target tokens a model predicts, each from the true ones before it."""
+    """Batches of sentence pairs. A model predicts their target tokens from the preceding reference tokens."""
 
     @torch.inference_mode()
     def __init__(self, model: Seq2Seq, text: ParallelText, indices: Iterable[int]):
@@ -76,7 +76,7 @@ class TeacherForced:
 
 
 def _curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForced) -> Iterator[tuple[Head, float]]:
-    """Mask one more head each time, the one that raises the loss on `chosen` least; yield it and the loss on all."""
+    """Mask heads one by one, always the one that raises the loss on `chosen` least. Yield it and the loss on all."""
     removed, left = [], list(heads)
     while left:
         least = min(left, key=lambda head: chosen.loss([*removed, head]))
@@ -87,9 +87,9 @@ def _curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForc
 
 @torch.inference_mode()
 def distances(text: TeacherForced) -> dict[str, Tensor]:
-    """Return by kind of attention the mean distance over all queries of a head: [N + 1, h].
+    """Return the mean distance over all queries of each head, by kind of attention: [N + 1, h].
 
-    The last row is the distance of a head with the same weight for all visible tokens.
+    The last row is the distance of a head with uniform weights over the visible tokens.
     """
     layers = attentions(text.model)
     sums = {kind: torch.zeros(len(modules) + 1, text.model.config.h).double() for kind, modules in layers.items()}
@@ -116,20 +116,20 @@ def _total_distance(queries: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
     queries, keys: [B] lengths of the sentences on either side. weights: [B, h, L_q, L_k], 0 on padded keys.
     """
     i, j = (torch.arange(length, device=weights.device) for length in weights.shape[2:])
-    here = i * (keys / queries)[:, None]  # the query's place among the keys: [B, L_q]
+    here = i * (keys / queries)[:, None]  # the query's relative position, among the keys: [B, L_q]
     far = (j - here[:, :, None]).abs() * (i < queries[:, None])[:, :, None]
     return torch.einsum("bhqk,bqk->h", weights, far).double().cpu()
 
 
 def _equal_weights(queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
-    """Return equal weights for all keys that a query may see: [B, 1, L_q, L_k]."""
+    """Return uniform weights over each query's visible keys: [B, 1, L_q, L_k]."""
     i, j = (torch.arange(int(side.max()), device=side.device) for side in (queries, keys))
     seen = (j < keys[:, None])[:, None, None, :] & ((j <= i[:, None]) | (not causal))
     return seen / seen.sum(dim=-1, keepdim=True)
 
 
 def importance(kind: str, far: Tensor, chosen: TeacherForced, everything: TeacherForced) -> dict[str, Any]:
-    """Return how much the heads of a kind matter, and how far they look. far: [N + 1, h], of `distances`."""
+    """Return the importance and the distances of the heads of one kind. far: [N + 1, h], from `distances`."""
     config, loss = everything.model.config, everything.loss()
     layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]
     steps = [

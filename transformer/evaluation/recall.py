@@ -1,7 +1,7 @@
 """§4: are long-range dependencies easier to learn where paths are short? Associative recall by distance.
 
-A sequence has four pairs of a key and a value among filler, and ends in one of the keys: the question, n tokens behind
-its pair. The encoders of the architectures answer with the value. Each learns all distances at once.
+A sequence has four pairs of a key and a value between filler tokens. It ends with one of the keys, the question, n
+tokens after its pair. The encoders of the architectures predict the value. Each encoder learns all distances together.
 """
 
 from time import perf_counter
@@ -21,13 +21,13 @@ from transformer.model.packed import collate
 from transformer.model.seq2seq import Seq2Seq
 from transformer.storage import provenance
 
-KINDS = 16  # of keys, of values and of filler tokens: ids follow the special ones in this order
+KINDS = 16  # number of keys, of values and of filler tokens; their ids follow the special tokens in this order
 KEYS, VALUES, FILLER = (UNK + 1 + KINDS * kind for kind in range(3))
 ROWS = FILLER + KINDS
-_PAIRS, _BEFORE = 4, 8  # pairs in a sequence; at most so many places before the one that is asked for
-_WARMUP = 100  # steps in which the learning rate rises
+_PAIRS, _BEFORE = 4, 8  # pairs in a sequence; maximum number of positions before the tested pair
+_WARMUP = 100  # steps with a rising learning rate
 _CPU = torch.device("cpu")
-# What the models of config.yaml leave out: no dropout, as no sequence comes twice.
+# Differences from the models of config.yaml: there is no dropout, because no sequence is repeated.
 _COMMON = {"P_drop": 0.0, "embedding_rows": ROWS, "output_rows": ROWS}
 _TRANSFORMER = {"P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
 
@@ -52,7 +52,7 @@ def draw(random: np.random.Generator, count: int, distance: int) -> tuple[np.nda
 
     No other pair of a sequence has the key of its question.
     """
-    before = int(random.integers(1, _BEFORE + 1))  # varies, so that no place alone gives the answer
+    before = int(random.integers(1, _BEFORE + 1))  # random, because a fixed position would reveal the answer
     places = before + 1 + distance // 2  # of pairs
     ids = random.integers(FILLER, ROWS, (count, 2 * places + 1))
     keys = random.permuted(np.tile(np.arange(KINDS), (count, 1)), axis=1)[:, :_PAIRS]
@@ -73,7 +73,7 @@ def model_of(name: str, settings: Recall) -> Model:
 
 
 def _learn(name: str, seed: int, settings: Recall) -> dict[str, Any]:
-    """Train one encoder on as many steps of each distance, in random order; measure it on new sequences."""
+    """Train one encoder for the same number of steps at each distance, in random order. Test it on new sequences."""
     started, random = perf_counter(), np.random.default_rng(seed)
     torch.manual_seed(seed)
     model = build(model_of(name, settings))
@@ -104,5 +104,5 @@ def _answers(model: Seq2Seq, ids: np.ndarray) -> Tensor:
     """Return the scores of all values at the last token of each sequence: [sequences, KINDS]."""
     count, n = ids.shape
     memory = model.encode(collate(ids.reshape(-1).astype(np.int64), np.full(count, n), _CPU))
-    last = memory.view(count, n, -1)[:, -1, : model.config.d_model]  # of keys and values the keys
+    last = memory.view(count, n, -1)[:, -1, : model.config.d_model]  # only the keys
     return last @ model.output_weight()[VALUES : VALUES + KINDS].T

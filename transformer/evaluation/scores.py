@@ -1,4 +1,4 @@
-"""Score files: the run behind a score, and the rows of tables and figures. pandas is imported late: it is slow."""
+"""Score files with their runs, and the rows of tables and figures. pandas is imported late because it is slow."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ RUN = (  # the columns of a run in a frame
     *("commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"),
 )
 _OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
-# bleu: the variant that `paper` names; processes: of the last start; other_code: the commit that scored the run, if
-# its code of the model is not that of the training.
+# bleu: the variant in `paper`. processes: their number at the last start. other_code: the commit that scored the run, if
+# its model code differs from the training's.
 _SCORE = (
     *(*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants"),
     "other_code",
@@ -29,9 +29,9 @@ _SCORE = (
 
 
 def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
-    """Return run.json with the weights (average.safetensors if None) and the decoding; None without a folder.
+    """Return run.json with the weights (average.safetensors if None) and the decoding, or None without a folder.
 
-    Raises InputError if files are missing, or another training's.
+    Raises InputError if files are missing or belong to another training.
     """
     if folder is None:
         if weights:
@@ -51,9 +51,9 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
 
 
 def read_scores(paths: list[str]) -> "pd.DataFrame":
-    """Read a row per score file, with the columns `RUN` and `SCORE`, and every metric's score by its name.
+    """Read score files into rows with the columns `RUN` and `SCORE`, and a column for each metric.
 
-    Raises InputError if a file is not a whole score of a run, or if files do not belong in one table.
+    Raises InputError if a file is not the complete score of a run, or if files do not belong in one table.
     """
     import pandas as pd
 
@@ -64,7 +64,7 @@ def read_scores(paths: list[str]) -> "pd.DataFrame":
 
 
 def check_runs(runs: "pd.DataFrame") -> None:
-    """Raise InputError if a run is scored twice, or not all are of one scale and fidelity."""
+    """Raise InputError if a run is scored twice, or if runs differ in scale or fidelity."""
     for name, same in runs.groupby("name"):
         if len(same) > 1:
             raise InputError(f"{name}: expected one score of a run, found {', '.join(same['file'])}")
@@ -72,7 +72,7 @@ def check_runs(runs: "pd.DataFrame") -> None:
 
 
 def require_one(runs: "pd.DataFrame", *keys: str, by: str | list[str] | None = None) -> None:
-    """Raise InputError if runs, all or those that are equal in `by`, differ in a key; name a file of each kind."""
+    """Raise InputError if runs with equal `by` differ in a key. The error has one file for each value."""
     for _, same in runs.groupby(by) if by else [(None, runs)]:
         for key in keys:
             kinds = same.drop_duplicates(key)

@@ -1,12 +1,12 @@
 """The significance of differences between scores: bootstrap samples, seed variance, p-values and verdicts.
 
-Test sentences are resampled (Koehn 2004): drawn with replacement, alike for all systems on one test set, so that scores
-can be averaged or compared sample by sample. Seeds are too few to be resampled: Student's t accounts for them. A
-bootstrap of three would find too little variance, and so too many differences (Colas et al. 2018, arXiv 1806.08295).
+Test sentences are resampled with replacement (Koehn 2004). All systems on one test set share the samples, so scores can
+be averaged or compared by sample. Seeds are too few for resampling, so Student's t accounts for them. A bootstrap of
+three seeds underestimates the variance and finds too many differences (Colas et al. 2018, arXiv 1806.08295).
 
-A difference d of two means strays from the true one by x + e · t: x is a centred bootstrap sample, e the standard error
-by seeds, t Student's. p is the probability of straying by |d| or more, and the 95 % interval is d ± the stray with a
-probability of 5 %, so that p < 0.05 exactly where the interval excludes 0.
+The error of a difference d of two means is x + e · t. x is a centred bootstrap sample, e the standard error by seeds,
+and t has Student's distribution. p is the probability of an error of |d| or more. The 95 % interval is d ± the error
+with probability 5 %, so p < 0.05 if and only if the interval excludes 0.
 """
 
 import math
@@ -19,9 +19,9 @@ import numpy as np
 SEED = 12345
 RESAMPLES = 1000
 LEVEL = 0.05
-OUTLIER = 2.0  # times the pooled standard deviation: a system's own from which on it counts instead (Welch's test)
+OUTLIER = 2.0  # times the pooled standard deviation; a system with this much keeps its own (Welch's test)
 MARGIN = 1.0  # BLEU: two systems are alike if the whole interval of their difference is within this margin
-TRANSLATES = 2.0  # BLEU that one of two systems needs for their difference to mean anything
+TRANSLATES = 2.0  # minimum BLEU of the better system for a meaningful difference
 SIGNS = REPLICATED, REVERSED = "replicated", "reversed"  # the verdicts that need p < LEVEL
 NOT_REPLICATED = "not replicated"
 INCONCLUSIVE, NOT_TESTABLE, NO_EFFECT = "inconclusive", "not testable (one seed)", "–"
@@ -29,7 +29,7 @@ INCONCLUSIVE, NOT_TESTABLE, NO_EFFECT = "inconclusive", "not testable (one seed)
 System = tuple[np.ndarray, np.ndarray]  # the score of each seed [seeds], their bootstrap samples [seeds, RESAMPLES]
 
 
-class Difference(NamedTuple):  # of one system's score and another's
+class Difference(NamedTuple):  # between the scores of two systems
     score: float  # mean over seeds
     against: float  # the other system's
     value: float  # of the difference
@@ -43,15 +43,15 @@ class Difference(NamedTuple):  # of one system's score and another's
 
 
 def draws(statistics: np.ndarray, score: Callable[[list[int]], float]) -> list[float]:
-    """Return `score` of the summed rows of `statistics` [sentences, numbers] for RESAMPLES draws of as many rows."""
+    """Resample the rows of `statistics` [sentences, numbers] RESAMPLES times, and return `score` of each sum."""
     generator = np.random.default_rng(SEED)
     chosen = (generator.integers(len(statistics), size=len(statistics)) for _ in range(RESAMPLES))
     return [round(score(statistics[rows].sum(axis=0).tolist()), 3) for rows in chosen]
 
 
 def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
-    """Return BLEU on each resampled test set, of sentences as tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
-    from sacrebleu.metrics import BLEU  # half a second, for translations alone
+    """Return BLEU on each resampled test set. Inputs are tokens (`bleu.paper_tokens`, `bleu.paper_reference`)."""
+    from sacrebleu.metrics import BLEU  # a late import of half a second, because only translations need it
 
     counter = BLEU(tokenize="none", effective_order=True, force=True)  # of n-grams; effective_order quiets a warning
     pairs = zip(hypotheses, references, strict=True)
@@ -62,20 +62,20 @@ def bleu_draws(hypotheses: list[str], references: list[str]) -> list[float]:
 
 
 def f1_draws(counts: list[tuple[int, int, int]]) -> list[float]:
-    """Return F1 in per cent on each resampled test set, from each sentence's brackets: matched, in gold, in test."""
+    """Return F1 in per cent on each resampled test set. Inputs are each sentence's brackets: matched, gold, test."""
     return draws(np.array(counts), lambda sums: 200 * sums[0] / (sums[1] + sums[2]) if sums[1] + sums[2] else 0.0)
 
 
 def limits(samples: np.ndarray | list[float]) -> tuple[float, float]:
-    """Return the two values that 95 % of the samples lie between."""
+    """Return the limits of the central 95 % of the samples."""
     return tuple(np.percentile(samples, [2.5, 97.5]).tolist())
 
 
 def compare_systems(own: System, other: System, pool: Collection[System] = ()) -> tuple[float, float, float]:
-    """Test the difference between two systems that were trained separately: 95 % interval (low, high), two-sided p.
+    """Test the difference between two separately trained systems: 95 % interval (low, high) and two-sided p.
 
-    pool: systems whose seeds estimate the seed variance; if none has two, the two systems do. If neither has two seeds,
-    p is NaN, and the interval accounts for test-set sampling only.
+    pool: systems for the estimate of seed variance. If none has two seeds, only the two compared systems count. If
+    neither of these has two seeds, p is NaN and the interval accounts only for test-set sampling.
     """
     samples, pool = own[1].mean(axis=0) - other[1].mean(axis=0), pool if _freedom(pool) else (own, other)
     if not _freedom(pool):
@@ -84,9 +84,9 @@ def compare_systems(own: System, other: System, pool: Collection[System] = ()) -
 
 
 def compare_uses(own: System, other: System) -> tuple[float, float, float]:
-    """Test the difference between two ways to use the same runs, such as two searches, run by run.
+    """Test the difference between two uses of the same runs, for example two searches, with paired runs.
 
-    Several runs estimate how much the difference depends on the seed; a single run is tested on sentences only.
+    Several runs estimate the seed variance of the difference. With a single run, only sentences are resampled.
     """
     paired = own[0] - other[0], own[1] - other[1]
     return _test(paired[0].mean(), paired[1].mean(axis=0), (paired,), (paired,))
@@ -97,11 +97,11 @@ def _freedom(systems: Collection[System]) -> int:
 
 
 def _seed_error(compared: Collection[System], pool: Collection[System]) -> tuple[float, float, int]:
-    """Return the variance of a difference by seeds, its part by test-set sampling, and degrees of freedom.
+    """Return the seed variance of a difference, its part by test-set sampling, and the degrees of freedom.
 
-    The variance of seeds is pooled: the sum of squares within systems over the sum of degrees of freedom. It includes
-    test-set sampling, and is at least as large. A system that deviates OUTLIER times as much as the pool, or more,
-    keeps its own variance: Welch's test, with Satterthwaite's degrees of freedom, rounded down.
+    The seed variance is pooled: the sum of squares within systems over the sum of degrees of freedom. It includes
+    test-set sampling, which is its lower bound. A system with OUTLIER or more times the pooled standard deviation keeps
+    its own variance (Welch's test), with Satterthwaite's degrees of freedom, rounded down.
     """
     freedom, about_mean = _freedom(pool), (own - own.mean(axis=1, keepdims=True) for _, own in pool)
     pooled = sum(float(np.var(scores)) * len(scores) for scores, _ in pool) / max(freedom, 1)
@@ -120,10 +120,10 @@ def _seed_error(compared: Collection[System], pool: Collection[System]) -> tuple
 def _test(
     difference: float, samples: np.ndarray, compared: Collection[System], pool: Collection[System]
 ) -> tuple[float, float, float]:
-    """Return interval and p of a difference from its bootstrap samples, and from the seeds of the systems compared."""
+    """Return interval and p of a difference from its bootstrap samples and the seeds of the compared systems."""
     squared, sampling, freedom = _seed_error(compared, pool)
     error, variance = math.sqrt(squared), float(samples.var())
-    kept = max(0.0, 1 - sampling / variance) if variance else 0.0  # the seeds' part would count twice
+    kept = max(0.0, 1 - sampling / variance) if variance else 0.0  # else it would count twice
     strays = (samples - samples.mean()) * math.sqrt(kept)
     low, high = 0.0, float(np.abs(strays).max()) + 13 * error  # t with one degree of freedom exceeds 12.7 in 5 %
     for _ in range(60):  # bisection
@@ -133,18 +133,18 @@ def _test(
 
 
 def _p_value(size: float, strays: np.ndarray, error: float, freedom: int) -> float:
-    """Return the probability that |x + error · t| is `size` or more, x drawn from `strays`; at least 1e-6.
+    """Return the probability that |x + error · t| ≥ `size`, where x is sampled from `strays`; the minimum is 1e-6.
 
-    Without seed variance it is (k + 1) / (n + 1) if k of n strays are so large.
+    Without seed variance it is (k + 1) / (n + 1) if k of n strays have this size.
     """
     if not error:
         return (1 + int(np.sum(np.abs(strays) >= size))) / (1 + len(strays))
     within = _central_t((size - strays) / error, freedom) + _central_t((size + strays) / error, freedom)
-    return max(round(1 - float(within.mean()) / 2, 9), 1e-6)  # the digits beyond depend on the processor
+    return max(round(1 - float(within.mean()) / 2, 9), 1e-6)  # further digits depend on the processor
 
 
 def _central_t(t: np.ndarray, freedom: int) -> np.ndarray:
-    """Return the probability of Student's t between -t and t, with the sign of t (Abramowitz & Stegun, 26.7.3 f)."""
+    """Return the probability of Student's t between -t and t, with the sign of t (Abramowitz & Stegun, 26.7.3–4)."""
     angle, odd = np.arctan(t / math.sqrt(freedom)), freedom % 2
     cosine = np.cos(angle)
     term, total = cosine**odd, np.zeros_like(angle)
@@ -155,10 +155,10 @@ def _central_t(t: np.ndarray, freedom: int) -> np.ndarray:
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
-    """Adjust p for the number of tests by Holm's step-down (1979); NaN is no test and stays.
+    """Adjust p for the number of tests by Holm's step-down (1979). NaN is not a test and remains NaN.
 
-    Of m numbers in ascending order, the first is multiplied by m, the next by m - 1 and so on; none is less than the
-    one before it, nor more than 1.
+    In ascending order, the first of m values is multiplied by m, the next by m - 1, and so on. Each result is at least
+    the previous one and at most 1.
     """
     values = np.asarray(p, dtype=float)
     order = np.argsort(values)  # NaN last
@@ -169,10 +169,10 @@ def holm(p: Sequence[float]) -> np.ndarray:
 
 
 def verdict(expected: str, difference: Difference, effect: float = math.nan, least: float = TRANSLATES) -> str:
-    """Judge a claim that expects "lower", "higher", "alike" or nothing.
+    """Return the verdict on a claim that expects "lower", "higher", "alike" or nothing.
 
-    effect: size of the published difference, without sign; NaN if none was published, so that none can be excluded.
-    least: score that one of the two systems needs.
+    effect: absolute value of the published difference; NaN if none was published, so none can be excluded.
+    least: minimum score of the better system.
     """
     if not expected:
         return ""
