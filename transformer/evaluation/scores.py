@@ -20,8 +20,8 @@ RUN = (  # the columns of a run in a frame
     *("commit", "digest", "data_sha256", "fidelity", "averaged_steps", "decoding"),
 )
 _OF_SCORE = "language", "hyp_sha256", "ref_sha256", "draws"
-# bleu: the variant in `paper`. processes: their number at the last start. other_code: the commit that scored the run, if
-# its model code differs from the training's.
+# bleu: the variant in `paper`. processes: their number at the last start. other_code: the scoring commit, if its
+# model code differs from the training's.
 _SCORE = (
     *(*_OF_SCORE, "bleu", "sacrebleu", "processes", "planned_steps", "file", "name", "paper", "variants"),
     "other_code",

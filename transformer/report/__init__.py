@@ -1,4 +1,4 @@
-"""The tables, the figures and the pages, made from the files of runs; and the templates that they share."""
+"""Tables, figures and pages, built from the files of runs, and their shared templates."""
 
 import json
 from pathlib import Path
@@ -11,10 +11,10 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def environment(templates: Path = _TEMPLATES, autoescape: bool = True) -> jinja2.Environment:
-    """Return the environment of a folder's HTML, which escapes all but `Markup`, or of its plain text."""
+    """Return the template environment of a folder. For HTML, it escapes all values except `Markup`."""
 
     def embedded(data: Any) -> Markup:
-        """Return JSON that no `</script>` in a text can end."""
+        """Return JSON for a <script> element. A `</script>` in a text cannot end the element."""
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         return Markup(text.replace("<", "\\u003c"))
 

@@ -1,6 +1,6 @@
-"""What makes each table and figure, by name; Snakemake's scripts call these functions.
+"""The functions that build each table and figure, by name. Snakemake's scripts call them.
 
-pipeline/registry.py has the files and parameters of each, which its function takes by name.
+pipeline/registry.py has the files and parameters of each table and figure. Functions take them by name.
 """
 
 import logging
@@ -23,14 +23,14 @@ _FIGURES = {drawer.__name__: drawer for drawer in _DRAWERS}
 
 
 def build_table(name: str, title: str, output: str, given: dict[str, Any]) -> None:
-    """Make a table of these files and parameters; `output` is the path without ending."""
+    """Build a table from files and parameters. `output` is the path without suffix."""
     table, frame = _TABLES[name](**given)
     write_table(replace(table, title=title), output, frame)
     logger.info("%s.md: %d rows", output, len(frame))
 
 
 def build_figure(name: str, title: str, output: str, given: dict[str, Any]) -> None:
-    """Draw a figure as PDF, SVG and PNG, with title and caption as JSON."""
+    """Draw a figure as PDF, SVG and PNG, and write its title and caption as JSON."""
     drawing = _FIGURES[name](**given)
     save_drawing(drawing, title, output)
     logger.info("%s.svg: %s", output, drawing.caption)

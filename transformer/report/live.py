@@ -1,6 +1,6 @@
-"""The page to try a model on, and its server: GET / is the page, POST /translate answers a text in JSON.
+"""The interactive page and its server. GET / returns the page, POST /translate translates a text and returns JSON.
 
-The server listens on 127.0.0.1 alone and refuses requests that pages of other sites make a browser send.
+The server listens only on 127.0.0.1, and refuses requests that pages of other sites cause.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ from transformer.storage.records import parse_json, read_summed, run_name
 from transformer.translation.translator import open_translator
 
 HOST = "127.0.0.1"
-_LONGEST = 128  # tokens of a sentence, EOS included: its weights grow with the square
-_BODY = 10_000  # bytes of a question at most
+_LONGEST = 128  # maximum tokens in a sentence, including EOS, because attention weights grow quadratically
+_BODY = 10_000  # maximum bytes in a request's body
 
 
 class _Question(TypedDict):
@@ -41,7 +41,7 @@ class _Question(TypedDict):
 
 
 class Trial:
-    """The averaged model of a run, or an exported one, to try."""
+    """The averaged model of a run, or an exported model."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -49,7 +49,7 @@ class Trial:
         self.experiment = self.translator.experiment
 
     def answer(self, text: str) -> dict[str, Any]:
-        """Return `translations` with their scores, the best first, and the `attention` of the best (attention.json)."""
+        """Return `translations` with their scores, best first, and the `attention` of the best as in attention.json."""
         translator, how = self.translator, self.experiment.preprocessing
         line = text.replace("\r", " ").replace("\n", " ")
         words, most = translator.source.count_words(translator.source.tokenize(line)), how.max_words
@@ -61,13 +61,13 @@ class Trial:
         return {"translations": best.ranked(), "attention": weights_in(translator, [({"title": text}, line, best)])}
 
     def example(self) -> str:
-        """Return the shortest sentence that the page of the run's scale shows, "" where there is none."""
+        """Return the shortest sentence on the page of the run's scale, or ""."""
         scale = Results(self.folder / "../../../..")
         try:
             shown = read_summed(scale.attention, Attention)
             task, experiment, seed = shown["run"].split("/")
             other = load(scale.run(task, experiment, seed).experiment)
-        except (InputError, OSError, ValueError):  # an export, a run whose page has not been made, or no name of a run
+        except (InputError, OSError, ValueError):  # an export, a run without a page, or an unusual folder name
             return ""
         sentences = shown["sentences"] if other.source == self.experiment.source else []
         return min((one.get("text", one["title"]) for one in sentences), key=len, default="")
@@ -85,14 +85,14 @@ class Trial:
 
 
 def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server:
-    """Make a server of the page, which gives texts to `answer`. It logs errors only: texts are the user's own."""
+    """Make the page's server. `answer` translates texts. It logs only errors, because texts are private."""
     turn = asyncio.Lock()
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page)
 
     async def translate(request: Request) -> Response:
-        origin = request.headers.get("Origin")  # browsers send it with every POST
+        origin = request.headers.get("Origin")  # browsers send this header with every POST
         if origin not in (None, f"http://{request.headers['Host']}"):
             raise HTTPException(403, f"Origin: expected a page of this server, found {origin}")
         body = b""
@@ -102,7 +102,7 @@ def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server
                 raise HTTPException(413, f"expected at most {_BODY:,} bytes, found more")
         text = parse_json(body, _Question, "the request")["text"]
         async with turn:
-            if await request.is_disconnected():  # as the page does that asks for a newer text
+            if await request.is_disconnected():  # the page disconnects when it requests a newer text
                 return Response()
             return JSONResponse(await run_in_threadpool(answer, text))
 
@@ -121,12 +121,12 @@ def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server
     quiet = {"log_config": None, "log_level": "error", "access_log": False, "server_header": False}
     plain = {"loop": "asyncio", "http": "h11", "ws": "none", "lifespan": "off", "timeout_graceful_shutdown": 1}
     own = uvicorn.Server(uvicorn.Config(app, **plain, **quiet))
-    logging.getLogger("uvicorn.error").addFilter(lambda _: not own.should_exit)  # requests that the end cuts off
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not own.should_exit)  # for interrupted requests
     return own
 
 
 def listening(port: int) -> socket.socket:
-    """Open a socket on HOST; port 0 is any free one. Raises InputError."""
+    """Open a socket on HOST. Port 0 means any free port. Raises InputError."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The page of a scale, one HTML file: how close it came, every table, figure and sample, and the runs behind them."""
+"""The page of a scale as one HTML file: a summary, all tables, figures and samples, and their runs."""
 
 import logging
 import random
@@ -21,17 +21,17 @@ from transformer.storage.files import read_pairs, write
 from transformer.storage.records import Description, Trained, read_json, read_scored, read_summed, run_name, variants
 
 logger = logging.getLogger(__name__)
-_AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # what an address within HTML need not write as %XX, which takes three bytes
-_ONE_COLUMN = 4  # inches; a wider drawing takes both columns of the page
+_AS_IT_IS = " !$&'()*+,-./:;=?@[]_~|^`{}"  # characters of a URL in HTML that need no %XX, which takes three bytes
+_ONE_COLUMN = 4  # inches; a wider figure spans both columns of the page
 
 
 def build_page(files: dict[str, list[str]], params: dict[str, Any], output: str) -> None:
     """Write the page.
 
-    files: the lists runs (run.json), scores, samples, tables (.json), figures (.svg, with .json beside) and attention,
-    a path or none. params: what the configuration says. Of it, `runs` and `scores` should be there, `translations` has
-    translation, sources and references of each run, `samples` counts the sentences of each kind, and `missing` has why
-    a table or figure cannot be made, by title.
+    files: lists of paths: runs (run.json), scores, samples, tables (.json), figures (.svg, each with a .json in its
+    folder) and attention, with one path or none. params: values from the configuration. `runs` and `scores` are the
+    expected files. `translations` has translation, sources and references of each run. `samples` is the number of
+    sentences of each kind. `missing` has the reason for each missing table or figure, by title.
     """
     runs, tables = read_run_records(files["runs"]), [read_json(path, Table) for path in files["tables"]]
     translations, no_translations = _draw_samples(files["samples"], params["translations"], params["samples"])
@@ -61,25 +61,25 @@ def build_page(files: dict[str, list[str]], params: dict[str, Any], output: str)
 
 
 def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -> list[tuple[str, str]]:
-    """Name the expected files that are not there, if any, from the run's task on."""
+    """List the missing files, with paths from the task on."""
     missing = ["/".join(Path(path).parts[-4:]) for path in dict.fromkeys(expected) if path not in set(present)]
     return [(what, f"no file {', '.join(missing)}")] if missing else []
 
 
 def _figure_part(path: Path) -> dict[str, Any]:
-    """Describe a figure from NAME.json and NAME.svg, the latter as a data: address, which keeps the page one file."""
+    """Describe a figure from NAME.json and NAME.svg. The SVG becomes a data: URL, so that the page is one file."""
     about = read_json(path.with_suffix(".json"), Description)
-    drawing = " ".join(path.read_text("utf-8").split())  # an address has no line ends
+    drawing = " ".join(path.read_text("utf-8").split())  # a URL has no line breaks
     address = f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}"
     return about | {"name": path.stem, "address": address, "wide": about["inches"] > _ONE_COLUMN}
 
 
-# Samples. BLEU of a single sentence is 0 more often than not, so chrF ranks translations. Parses are not shown, as the
-# sentences of a treebank often have licences that allow no such page.
+# Samples. BLEU of a single sentence is usually 0, so chrF ranks translations. Parses are not shown, because
+# licences of treebanks often forbid publication.
 
 
 def _draw_samples(present: list[str], translations: list[list[str]], most: int) -> tuple[list[dict], list]:
-    """Choose sentences of each run whose files are all there: `run`, `metric` of the scores, and `kinds` (`choose`)."""
+    """Choose sentences of each run with all files. Return `run`, the `metric` of scores, and `kinds` (see `choose`)."""
     chosen, gaps = [], []
     for paths in translations:
         run = "/".join(Path(paths[0]).parts[-4:-1])
@@ -91,7 +91,7 @@ def _draw_samples(present: list[str], translations: list[list[str]], most: int) 
 
 
 class _Sample(NamedTuple):
-    """A sentence of a test set; line: counted from 1. score: from 0 to 100."""
+    """A sentence of a test set. line: number from 1. score: from 0 to 100."""
 
     line: int
     score: float
@@ -101,7 +101,7 @@ class _Sample(NamedTuple):
 
 
 def choose(sentences: list[_Sample], most: int) -> dict[str, list[_Sample]]:
-    """Choose at most `most` sentences of each kind, none for two; of equal scores the earlier."""
+    """Choose up to `most` different sentences of each kind. Ties are resolved by line number."""
     ranked = sorted(sentences, key=lambda sentence: -sentence.score)
     best, rest = ranked[:most], ranked[most:]
     worst = sorted(rest, key=lambda sentence: sentence.score)[:most]
@@ -111,7 +111,7 @@ def choose(sentences: list[_Sample], most: int) -> dict[str, list[_Sample]]:
 
 
 def _sample_translations(run: str, hypotheses: str, sources: str, references: str, most: int) -> dict[str, Any]:
-    from sacrebleu.metrics import CHRF  # here, as a page without translations needs none
+    from sacrebleu.metrics import CHRF  # a late import, because a page without translations does not need it
 
     metric = CHRF()
     require_scored(Path(hypotheses).with_suffix(".json"), Path(hypotheses), Path(references))
@@ -124,11 +124,11 @@ def _sample_translations(run: str, hypotheses: str, sources: str, references: st
     return {"run": run, "metric": signature, "kinds": choose(sentences, most)}
 
 
-# Scores and trainings.
+# Scores and training runs.
 
 
 def _closeness(scores: list[Row]) -> Markup:
-    """Show our scores beside the paper's; of other data, ours only; empty without any."""
+    """Return our and the paper's scores, or only ours on other data. Return "" without scores."""
     if not any(str(row["− paper"]) for row in scores):
         scores = [{heading: cell for heading, cell in row.items() if "aper" not in heading} for row in scores]
     table = Table("closeness", "Scores", cells.note("closeness", "caption"), Grid(("Model",), scores), [])
@@ -136,7 +136,7 @@ def _closeness(scores: list[Row]) -> Markup:
 
 
 def _usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
-    """Sum the hours of training by unit; a run that was continued on another machine counts in full there."""
+    """Sum the training hours by unit. A run that continued on another machine counts fully there."""
     rows = [(*cells.units(run["starts"][-1]), run["seconds"] / 3600) for run in runs.values()]
     trained = pd.DataFrame(rows, columns=["unit", "count", "hardware", "hours"])
     trained["hours"] *= trained["count"]
@@ -147,7 +147,7 @@ def _usage(runs: dict[str, Trained]) -> list[dict[str, Any]]:
 
 
 def _training_details(runs: dict[str, Trained]) -> Markup:
-    """Show what reviewers ask of trainings: a row for each run, and where the rest is answered; empty without any."""
+    """Return the reviewers' checklist: a row for each run, and links to further answers. Return "" without runs."""
     rows = [
         {
             "Run": name,
@@ -166,11 +166,11 @@ def _training_details(runs: dict[str, Trained]) -> Markup:
     return html(table, scrolls="Trainings, scrolls") if rows else Markup()
 
 
-# The cards of runs.
+# Cards of runs.
 
 
 class _RunCard(NamedTuple):
-    """The training of a run, as texts by heading, and its averages, decoding and scores, by score file."""
+    """The training of a run as texts by heading, and its averages, decoding and scores by score file."""
 
     run: str
     facts: dict[str, str]
@@ -191,7 +191,7 @@ def read_run_records(paths: Iterable[str | Path]) -> dict[str, Trained]:
 
 
 def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_RunCard]:
-    """Make a card for each run; a score whose run.json is gone has its own record of the run."""
+    """Make a card for each run. A score without run.json uses the score file's copy."""
     cards = {name: _RunCard(name, _facts(run), []) for name, run in runs.items()}
     for path in scores:
         score = read_scored(path)

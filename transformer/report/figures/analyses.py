@@ -1,4 +1,4 @@
-"""Analyses of trained runs: the importance of heads (§3.2.2), how far they look (§4), and BLEU by length (§3.5)."""
+"""Analyses of trained runs: importance of heads (§3.2.2), attention distances (§4), and BLEU by length (§3.5)."""
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,10 @@ _MAPS = {  # colours, title, decimals
     "increase": ("Oranges", "Rise of the loss without this head, in nats per token", 3),
     "distance": ("Blues", "Mean distance that this head looks over, in tokens", 1),
 }
-_NUMBERED = 8  # heads of a layer, at most, for the number in each cell to be legible
-# Heights: of a layer of a map, of its surroundings, of the curves.
+_NUMBERED = 8  # maximum number of heads in a layer with legible numbers in cells
+# Heights in inches of a layer in a map, of a map's margins, and of the curves.
 _LAYER_INCHES, _AROUND_INCHES, _CURVES_INCHES = 0.24, 0.75, 2.3
-_LINES = {  # titles by the model's positions, or by another architecture
+_LINES = {  # titles by a Transformer's positions, or by architecture
     "sinusoid": "sinusoids",
     "learned": "learned positions",
     "none": "no positions",
@@ -30,13 +30,16 @@ _LINES = {  # titles by the model's positions, or by another architecture
     "lstm": "LSTM",
     "conv": "convolutions",
 }
-_APART = 1.025  # factor between the same length of two kinds of positions, so that no bar hides another
+_APART = 1.025  # factor between equal lengths of two kinds of positions, so that error bars do not overlap
 _POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]
-_PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}}  # of sentences: how they look
+_PARTS = {
+    "single": {},
+    "joined": {"linestyle": "--", "markerfacecolor": "white"},
+}  # styles of single and joined sentences
 
 
 def head_importance(*, heads: str) -> Drawing:
-    """Draw the importance and the reach of each head, and loss and BLEU over the number of masked heads."""
+    """Draw each head's importance and attention distance, and loss and BLEU over the number of masked heads."""
     found = read_of_run(heads, Heads.Result)
     map_inches = _LAYER_INCHES * found["layers"] + _AROUND_INCHES
     figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + _CURVES_INCHES), layout="constrained")
@@ -73,14 +76,14 @@ def head_importance(*, heads: str) -> Drawing:
 
 
 def _draw_maps(row: SubFigure, found: Heads.Result, name: str) -> None:
-    """Draw one metric as a heat map for each kind of attention, layers upwards, with one colour bar."""
+    """Draw one metric as a heat map per kind of attention, with layers from bottom to top and one colour bar."""
     colors, title, decimals = _MAPS[name]
     tables = [np.array(found["kinds"][kind][name], dtype=float) for kind in KINDS]
     most = max(table.max() for table in tables)
     N, h = tables[0].shape
     panels = row.subplots(1, len(KINDS), sharey=True)
     for axes, table, kind in zip(panels, tables, KINDS.values(), strict=True):
-        # From 0: heads without which the loss is lower are as white as those that do not matter.
+        # The scale starts at 0. Heads with a negative importance are as white as unimportant heads.
         image = axes.imshow(table, cmap=colors, vmin=0, vmax=most, aspect="auto", origin="lower", interpolation="none")
         step = -(-h // 12)
         axes.set(title=kind, xlabel="head")
@@ -97,7 +100,7 @@ def _draw_maps(row: SubFigure, found: Heads.Result, name: str) -> None:
 
 
 def _short_number(value: float, decimals: int) -> str:
-    """Write a number with so many decimals, or with one if it is large; of three, without the zero before them."""
+    """Format a number with `decimals`, or one if it is large. Three decimals have no zero before the point."""
     text = f"{abs(value):.{decimals if abs(value) < 1 else 1}f}"
     if float(text) == 0:
         return "0"
@@ -105,14 +108,14 @@ def _short_number(value: float, decimals: int) -> str:
 
 
 def _draw_masking(row: SubFigure, found: Heads.Result) -> None:
-    """Draw loss, and BLEU with bars that hold 95 %, over the number of masked heads of each kind."""
+    """Draw loss, and BLEU with 95 % intervals, over the number of masked heads of each kind."""
     losses, bleu = row.subplots(1, 2)
     steps = found["layers"] * found["heads"]
     for number, ((kind, label), color, marker) in enumerate(zip(KINDS.items(), COLORS, MARKERS, strict=False)):
         curve = [found["loss"], *(step["loss"] for step in found["kinds"][kind]["curve"])]
         losses.plot(range(len(curve)), curve, color=color, marker=marker, markersize=3, label=label)
         scores = [score for score in found["bleu"] if score["kind"] in (None, kind)]
-        # Side by side, so that a bar does not hide another.
+        # An offset separates overlapping bars.
         x = [score["masked"] + steps * (number - 1) / 100 for score in scores]
         y = np.array([score["bleu"] for score in scores])
         bars = np.array([[score["bleu"] - score["low"], score["high"] - score["bleu"]] for score in scores]).T
@@ -127,7 +130,7 @@ def _draw_masking(row: SubFigure, found: Heads.Result) -> None:
 
 
 def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> Drawing:
-    """Draw a line for each run: single sentences filled, joined ones hollow."""
+    """Draw a line for each run. Markers of single sentences are filled, markers of joined sentences are hollow."""
     contents = [read_of_run(path, ByLength.Result) for path in lengths]
     runs = {run_name(content["run"]): content for content in contents}
     figure, axes = new(PAGE_INCHES, 2.8)
@@ -166,7 +169,7 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
 
 
 def _points(contents: list[ByLength.Result]) -> pd.DataFrame:
-    """List the groups of sentences by kind of positions and part: means over seeds, the shorter sentences first."""
+    """List the groups of sentences by kind of positions and part, as means over seeds, sorted by length."""
     rows = [
         group | {"positions": content["positions"], "part": "joined" if group["times"] else "single", "place": place}
         for content in contents
@@ -182,9 +185,9 @@ def _points(contents: list[ByLength.Result]) -> pd.DataFrame:
 
 
 def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
-    """Set the ticks, and add a legend of these kinds of positions."""
+    """Set the ticks, and add a legend with these kinds of positions."""
     axes.xaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
-    axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])  # a marker at 0 is whole
+    axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])  # leaves space for a marker at 0
     colored = zip(_LINES.items(), COLORS, MARKERS, strict=False)
     looks = [(title, {"color": color, "marker": marker}) for (kind, title), color, marker in colored if kind in drawn]
     looks += [(f"{part} sentences", {"color": GREY, "marker": "o"} | own) for part, own in _PARTS.items()]

@@ -1,4 +1,4 @@
-"""Figures 1 and 2: the model and its attention, as block diagrams drawn from a run's configuration."""
+"""Figures 1 and 2: block diagrams of the model and its attention, drawn from a run's configuration."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM,
 from transformer.storage.records import run_name
 
 _STROKE = 0.8  # points
-# Fills that black text stands out from, each with a lightness of its own, too.
+# Fill colours with good contrast to black text and with different lightness.
 _TINTS = {"attention": "#F6C98B", "feed-forward": "#A9D8F2", "norm": "#F5EFA0", "embedding": "#EBC7D9"}
 _TINTS |= {"linear": "#C9CFEA", "softmax": "#A6DBC6", "stack": "#F4F4F4"}
 _ENCODER_LAYER, _DECODER_LAYER = ("attention", "feed-forward"), ("masked", "cross", "feed-forward")
@@ -18,17 +18,17 @@ _POSITION_TEXTS = {"sinusoid": "Positional\nEncoding", "words": "Positional\nEnc
 _POSITION_TEXTS |= {"learned": "Learned\nPositions", "none": ""}
 
 # Figure 1, in inches.
-_GAP, _FORK = 0.12, 0.28  # between boxes; between sub-layers, for the next one's residual connection
-_WIDTH, _SPREAD = 1.0, 0.3  # of a box; between the arrows up to an attention
-_MARGIN, _EDGE = 0.14, 0.06  # between boxes and the stack's frame: at the sides, above
-_BOTTOM, _ABOVE = 1.18, 1.42  # below the stacks; above the decoder, for its output
-_ENCODER, _DECODER = 1.02, COLUMN_INCHES - 1.02  # the stacks' middles
+_GAP, _FORK = 0.12, 0.28  # between boxes; between sub-layers, for the next residual connection
+_WIDTH, _SPREAD = 1.0, 0.3  # width of a box; distance between an attention's input arrows
+_MARGIN, _EDGE = 0.14, 0.06  # between boxes and the stack's frame: left and right, top
+_BOTTOM, _ABOVE = 1.18, 1.42  # space below the stacks; space above the decoder for its output
+_ENCODER, _DECODER = 1.02, COLUMN_INCHES - 1.02  # horizontal centres of the stacks
 # Figure 2: between boxes; height of inputs and titles; between the boxes of two heads.
 _STEP, _LETTERS, _TITLE, _PILE = 0.13, 0.22, 2.22, 0.035
 
 
 def figure1(*, experiment: str) -> Drawing:
-    """Draw the encoder-decoder of §3 with the sizes, sub-layers, norms and positions of an experiment.yaml."""
+    """Draw §3's encoder and decoder with the sizes, sub-layers, norms and positions in an experiment.yaml."""
     settings = load(experiment)
     model, run = settings.model, run_name(asdict(settings))
     boxes = [(number, *own) for sublayer in _DECODER_LAYER for number, own in enumerate(_blocks(model, sublayer))]
@@ -75,7 +75,7 @@ def _described(model: Model) -> str:
 
 
 def _blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
-    """List the boxes of a sub-layer, upwards, by text and tint."""
+    """List the boxes of a sub-layer from bottom to top as pairs of text and tint."""
     if sublayer == "feed-forward":
         own = f"Feed Forward\n$d_\\mathrm{{ff}}$ = {model.d_ff:,}", sublayer
     else:
@@ -88,12 +88,12 @@ def _blocks(model: Model, sublayer: str) -> list[tuple[str, str]]:
 
 
 def _gap_below(number: int, tint: str) -> float:
-    """Give the space below a sub-layer's box `number`, from 0; an attention's inputs need more."""
+    """Return the space below a sub-layer's box `number`, from 0. An attention's inputs need more space."""
     return _FORK if number == 0 or tint == "attention" else _GAP
 
 
 def _draw_stack(axes: Axes, x: float, side: int, model: Model, layer: tuple[str, ...], memory: float = 0) -> float:
-    """Draw one layer in its frame, N on its left (side -1) or right (1), and the last norm. Return the stack's top."""
+    """Draw a framed layer with N on its left (side -1) or right (1), and the final norm. Return the stack's top."""
     y, width = _BOTTOM, _WIDTH + 2 * _MARGIN
     for sublayer in layer:
         y = _draw_sublayer(axes, x, y, side, model, sublayer, memory)
@@ -107,7 +107,7 @@ def _draw_stack(axes: Axes, x: float, side: int, model: Model, layer: tuple[str,
 
 
 def _draw_sublayer(axes: Axes, x: float, y: float, side: int, model: Model, sublayer: str, memory: float) -> float:
-    """Draw a sub-layer whose input is at y, with the residual connection around it. Return its top."""
+    """Draw a sub-layer with its input at y and with its residual connection. Return its top."""
     top = y
     for number, (text, tint) in enumerate(_blocks(model, sublayer)):
         bottom, top = top, top + _gap_below(number, tint)
@@ -115,7 +115,7 @@ def _draw_sublayer(axes: Axes, x: float, y: float, side: int, model: Model, subl
             _arrow(axes, (x, bottom), (x, top))
         else:
             level = top - _GAP
-            if sublayer == "cross":  # values and keys come from the memory
+            if sublayer == "cross":  # the memory provides values and keys
                 _arrow(axes, (x, bottom), (x, level), (x + _SPREAD, level), (x + _SPREAD, top))
                 between, over = (_ENCODER + _DECODER) / 2, memory + _GAP
                 route = [(_ENCODER, memory), (_ENCODER, over), (between, over), (between, level)]
@@ -185,7 +185,7 @@ def _draw_dot_product(axes: Axes, x: float, model: Model) -> None:
         _arrow(axes, (start, y), (start, y + _STEP))
     for number, (text, tint) in enumerate(steps):
         if number:
-            middle = x - 0.2 * (number == len(steps) - 1)  # the last has V beside it
+            middle = x - 0.2 * (number == len(steps) - 1)  # makes room for V next to the last box
             _arrow(axes, (middle, y), (middle, y + _STEP))
         bottom = y + _STEP
         y = _box(axes, x, bottom, 0.86, text, tint)
@@ -214,7 +214,7 @@ def _height_of(text: str) -> float:
 
 
 def _box(axes: Axes, x: float, y: float, width: float, text: str, tint: str, h: int = 1) -> float:
-    """Draw a box that stands on y, with its middle at x, before those of up to two more heads. Return the top."""
+    """Draw a box with bottom y and centre x in front of boxes for up to two more heads. Return its top."""
     height, behind = _height_of(text), min(h, 3) - 1
     for shift in (_PILE * number for number in range(behind, -1, -1)):
         _frame(axes, x - width / 2 + shift, y + shift, width, height, tint)
@@ -232,7 +232,7 @@ def _segment(axes: Axes, *points: tuple[float, float], **properties) -> None:
 
 
 def _arrow(axes: Axes, *points: tuple[float, float]) -> None:
-    """Draw a line through the points that ends in an arrowhead."""
+    """Draw a line through the points with an arrowhead at its end."""
     _segment(axes, *points[:-1])
     head = "-|>,head_width=0.12,head_length=0.25"
     style = {"arrowstyle": head, "color": "black", "lw": _STROKE, "shrinkA": 0, "shrinkB": 0}

@@ -1,4 +1,4 @@
-"""Figures 3 to 5: attention within a sentence, in the encoder, by layer and head."""
+"""Figures 3 to 5: encoder self-attention within a sentence, by layer and head."""
 
 import math
 from itertools import combinations
@@ -17,29 +17,29 @@ from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM,
 from transformer.storage.files import InputError
 from transformer.storage.records import read_summed
 
-_FAINTEST = 0.05  # a smaller weight is not drawn: many of them are a fog
-_BESIDE, _HEADING, _BELOW = 0.8, 0.3, 0.1  # inches for the words on either side, for the title, below the words
-_SPACING = LINE_INCHES * 1.15  # from word to word
-_SEEN = 2.0  # times an equal share: what a head gives that looks there
-_CELL = 0.06  # width of one head's mark on a word
-_SQUARE = 0.16  # inches of one weight in a grid
-_MOST_TOKENS = 100  # of a side of a grid: drawing 300 takes minutes and 10 GB
+_FAINTEST = 0.05  # minimum drawn weight, because many faint lines hide the strong ones
+_BESIDE, _HEADING, _BELOW = 0.8, 0.3, 0.1  # inches for the words on each side, for the title, and below the words
+_SPACING = LINE_INCHES * 1.15  # inches between words
+_SEEN = 2.0  # times the uniform weight: the minimum for a head that attends to a word
+_CELL = 0.06  # inches per head's mark on a word
+_SQUARE = 0.16  # inches per weight in a grid
+_MOST_TOKENS = 100  # maximum per side of a grid, because 300 tokens take minutes and 10 GB
 _READING = f"The stronger a line, the larger the weight; those below {_FAINTEST} are left out. "
 _READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
 
 
 class _ShownSentence(NamedTuple):
-    """A sentence of attention.json as words, with the attention of all layers of the encoder."""
+    """The words of a sentence in attention.json, with the attention of all encoder layers."""
 
     words: list[str]
-    weights: np.ndarray  # [layers, h, words, words], the last axis sums to 1
+    weights: np.ndarray  # [layers, h, words, words]; the last axis sums to 1
     where: str  # the run, for captions
     about: dict  # the figure's configuration: from, to
 
     def shares(self) -> tuple[int, np.ndarray]:
-        """Find the place of the word "from", and how much of its attention goes to the words "to": [layers, h]."""
+        """Find the position of the word "from", and the attention that it gives the words "to": [layers, h]."""
         places = []
-        folded = [word.casefold() for word in self.words]  # as preprocessing may have changed letters
+        folded = [word.casefold() for word in self.words]  # because preprocessing may have changed case
         for word in (self.about["from"], *self.about["to"]):
             words, own = (self.words, word) if word in self.words else (folded, word.casefold())
             if (count := words.count(own)) != 1:
@@ -56,7 +56,7 @@ class _ShownSentence(NamedTuple):
         return f"Lines from “{self.about['from']}” to {', '.join(listed)}"
 
     def answer(self, shares: np.ndarray, given: list[float]) -> str:
-        """Say how much of its attention a word gives to others: in these heads, on average, and by equal shares."""
+        """Describe the attention that a word gives others: in these heads, on average, and with uniform weights."""
         equal = len(self.about["to"]) / len(self.words)
         seen = "" if given[0] >= _SEEN * equal else "Not seen here: no head looks there much more than elsewhere. "
         return (
@@ -75,18 +75,18 @@ def _sentence_of(figure: str, attention: str) -> _ShownSentence:
 
 
 def _strongest_heads(shares: np.ndarray, most: int) -> list[tuple[int, int]]:
-    """Return layer and head, from 0, of the largest shares; of equal ones the first."""
+    """Return layer and head, from 0, of the largest shares. Ties are resolved by order."""
     places = np.argsort(-shares.round(6), axis=None, kind="stable")[:most]
     return [(int(layer), int(head)) for layer, head in zip(*np.unravel_index(places, shares.shape), strict=True)]
 
 
 def _layer(layers: int) -> int:
-    """Return the layer that is to all layers as 5 is to the paper's 6."""
+    """Return the layer at the relative depth of the paper's layer 5 of 6."""
     return math.floor(5 * layers / 6 + 0.5)
 
 
 def _by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Join tokens to words, and their weights [h, tokens, tokens] to [h, words, words]; see `_READING`."""
+    """Join tokens to words, and weights [h, tokens, tokens] to [h, words, words], as in `_READING`."""
     starts = [number for number in range(len(tokens)) if not (number and tokens[number - 1].endswith(CONTINUED))]
     words = [
         "".join(token.removesuffix(CONTINUED) for token in tokens[start:end])
@@ -98,7 +98,7 @@ def _by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndar
 
 
 def figure3(*, attention: str) -> Drawing:
-    """Draw attention from one word in all heads of the layer that has the head which looks at its partner most."""
+    """Draw attention from one word in all heads of the layer with the strongest link to its partner."""
     shown = _sentence_of("figure3", attention)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     ((layer, head),) = _strongest_heads(shares, 1)
@@ -114,7 +114,7 @@ def figure3(*, attention: str) -> Drawing:
 
 
 def figure4(*, attention: str) -> Drawing:
-    """Draw anaphora: the two heads that look from a pronoun at its antecedent most."""
+    """Draw anaphora: the two heads with the strongest attention from a pronoun to its antecedent."""
     shown = _sentence_of("figure4", attention)
     (start, shares), word, antecedent = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     places = _strongest_heads(shares, 2)
@@ -131,7 +131,7 @@ def figure4(*, attention: str) -> Drawing:
 
 
 def figure5(*, attention: str) -> Drawing:
-    """Draw two heads that do different things."""
+    """Draw two heads with different behaviour."""
     shown = _sentence_of("figure5", attention)
     number = _layer(len(shown.weights))
     weights = shown.weights[number - 1]
@@ -158,17 +158,17 @@ def figure5(*, attention: str) -> Drawing:
 
 
 def _entropies(weights: np.ndarray) -> np.ndarray:
-    """Compute the entropy of each head's weights, in bits, as the mean over words: [h]."""
+    """Return the mean entropy over words of each head's weights, in bits: [h]."""
     return -(weights * np.log2(np.maximum(weights, 1e-9))).sum(axis=2).mean(axis=1)
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Compute the distance of two heads' patterns [words, words], from 0 to 1: total variation, averaged over words."""
+    """Return the mean total variation distance between two heads' weights [words, words], from 0 to 1."""
     return float(np.abs(one - other).sum(axis=1).mean() / 2)
 
 
 def _two_structured(weights: np.ndarray) -> tuple[int, ...]:
-    """Find the two heads whose patterns differ most, among the half (two at least) with the lowest entropy."""
+    """Find the two most different heads among the half of heads (minimum two) with the lowest entropy."""
     kept = np.argsort(_entropies(weights), kind="stable")[: max(2, len(weights) // 2)]
     pairs = combinations(sorted(kept.tolist()), 2)
     return max(pairs, key=lambda pair: _distance(*weights[list(pair)]), default=(0,))
@@ -177,10 +177,10 @@ def _two_structured(weights: np.ndarray) -> tuple[int, ...]:
 def _draw_attention(
     axes: Axes, left: float, words: list[str], weights: np.ndarray, title: str, start: int | None = None, hue: int = 0
 ) -> None:
-    """Draw the words twice, and lines from the one at `start`, or from all, as strong as the heads' weights.
+    """Draw the words twice, and lines from the word at `start`, or from all words. Opacity shows the weights.
 
-    weights: [heads, words, words]. left: the left edge of a panel that is COLUMN_INCHES wide. hue: the first head's
-    colour; they repeat after eight.
+    weights: [heads, words, words]. left: left edge of a panel of COLUMN_INCHES. hue: the first head's colour; colours
+    repeat after eight heads.
     """
     count, strip = len(words), _CELL * len(weights)
     heights = _BELOW + _SPACING * (count - 0.5 - np.arange(count))
@@ -193,12 +193,12 @@ def _draw_attention(
     rows = list(range(count)) if start is None else [start]
     for number, given in enumerate(weights[:, rows]):
         color = COLORS[(hue + number) % len(COLORS)]
-        # Side by side, so that their colours do not mix.
+        # Marks of several heads are adjacent, so that their colours do not mix.
         shift = _SPACING * 0.7 * ((number + 0.5) / len(weights) - 0.5)
         for place, end in np.argwhere(given >= _FAINTEST):
             line = {"color": color, "alpha": min(1.0, given[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
             axes.plot(ends, (heights[rows[place]], heights[end] - shift), **line)
-        # On the right, the most that this head gives a word from any on the left.
+        # The right column shows this head's maximum weight for each word.
         for y, weight in zip(heights, given.max(axis=0), strict=True):
             if weight >= _FAINTEST:
                 corner = ends[1] + _CELL * number, y - _SPACING * 0.45
@@ -206,9 +206,9 @@ def _draw_attention(
 
 
 def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
-    """Draw the first sentence's weights as three grids, a row for each query: encoder, decoder, between the two.
+    """Draw the first sentence's weights as three grids with a row per query: encoder, decoder, cross-attention.
 
-    layer, head: from 1; if None, the layer of the other figures and the mean of all heads. Raises InputError.
+    layer, head: from 1. The defaults are the layer of the other figures and the mean of all heads. Raises InputError.
     """
     layer = layer or _layer(attention["layers"])
     for name, asked, most in (("layer", layer, attention["layers"]), ("head", head or 1, attention["heads"])):

@@ -1,4 +1,4 @@
-"""BLEU, the paper's and ours: how rows of Table 3 differ from base, and BLEU over parameters and over FLOPs."""
+"""The paper's and our BLEU: differences between Table 3's rows and base, and BLEU over parameters and over FLOPs."""
 
 from functools import partial
 from math import inf, nan
@@ -18,14 +18,14 @@ from transformer.report.tables.cells import difference_text, missing, over_seeds
 from transformer.report.tables.table2 import read_systems
 from transformer.report.tables.table3 import TEST, read_last, read_variations, variations
 
-# What `differences` draws of a row, from its top down: columns' prefix, legend, marker, colour.
+# The markers of a row in `differences` from top to bottom: columns' prefix, legend, marker, colour.
 _OURS = {"": ("ours, dev", "o", COLORS[0]), TEST: ("ours, test", "s", COLORS[1])}
 
-# The places of a name, the better first: points that it is moved by, and the corner that is there.
+# Positions of a name, best first: offset in points, and alignment.
 _PLACES = [(5, 0, "left", "center"), (-5, 0, "right", "center"), (0, 5, "center", "bottom"), (0, -5, "center", "top")]
 _PLACES += [(4, 4, "left", "bottom"), (4, -4, "left", "top"), (-4, 4, "right", "bottom"), (-4, -4, "right", "top")]
-# Two panels a row: a title, and points with name, x, y, y_sd (may be missing) and, of Table 2, kind.
-_MARGIN = 2.0  # BLEU beyond the largest differences
+# A row has two panels. Each has a title, and points with name, x, y, optional y_sd and, for Table 2, kind.
+_MARGIN = 2.0  # BLEU between the largest difference and the frame
 _Panels = list[tuple[str, pd.DataFrame]]
 
 
@@ -64,7 +64,7 @@ def differences(*, paper: str, score: list[str], test: list[str], expected: list
 
 
 def bleu_parameters(*, paper: str, score: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
-    """Draw the rows of Table 3 whose number of parameters is not base's, the paper's on the left."""
+    """Draw Table 3's rows with another number of parameters than base, the paper's on the left."""
     rows, runs = read_variations(paper), read_scores(score)
     printed = rows[rows["parameters"] != ""].astype({"parameters": float, "bleu": float})
     printed = pd.DataFrame({"name": printed.index, "x": 1e6 * printed["parameters"], "y": printed["bleu"], "y_sd": nan})
@@ -108,7 +108,7 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
             _draw_points(axes, points[points["kind"] == kind], **look)
         low, high = axes.get_xlim()
         if len(points):
-            axes.set_xlim(low, high * (high / low) ** 0.6)  # room for names
+            axes.set_xlim(low, high * (high / low) ** 0.6)  # leaves space for names
             style.tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     caption = (
         "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
@@ -119,7 +119,7 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
 
 
 def _cost_drawing(figure: Figure, caption: str, panels: _Panels, gaps: list[str]) -> style.Drawing:
-    """Finish a figure: write the names beside the points, and put the texts together."""
+    """Add the names to the points, and assemble the texts."""
     listed = []
     for axes, (title, points) in zip(figure.axes, panels, strict=True):
         _place_labels(axes, points)
@@ -129,7 +129,7 @@ def _cost_drawing(figure: Figure, caption: str, panels: _Panels, gaps: list[str]
 
 
 def _figure_of(panels: _Panels, xlabel: str) -> Figure:
-    """Make a figure with axes for the panels; a row whose data overlap has one scale, to be compared."""
+    """Make a figure with axes for the panels. Panels in a row share a scale if their data overlap."""
     rows, x = len(panels) // 2, [points["x"] for _, points in panels]
     figure, grid = style.new(style.PAGE_INCHES, 3.0 * rows + 0.2, nrows=rows, ncols=2, squeeze=False)
     for (left, right), one, other in zip(grid, x[::2], x[1::2], strict=True):
@@ -138,7 +138,7 @@ def _figure_of(panels: _Panels, xlabel: str) -> Figure:
             right.sharey(left)
     for axes, (title, points) in zip(figure.axes, panels, strict=True):
         axes.set(xscale="log", xlabel=xlabel, ylabel="BLEU", title=fill(title, 44))
-        axes.title.set_parse_math(False)  # it holds a label of config.yaml
+        axes.title.set_parse_math(False)  # a label in config.yaml may contain $
         axes.margins(0.15)
         axes.grid(True)
         if points.empty:
@@ -153,9 +153,9 @@ def _draw_points(axes: Axes, points: pd.DataFrame, **look) -> None:
 
 
 def _place_labels(axes: Axes, points: pd.DataFrame) -> None:
-    """Write the names of the points, the longest first, in the places that cover least. Limits must stay."""
-    axes.figure.draw_without_rendering()  # the layout, which pixels depend on
-    inside, reach = axes.get_window_extent(), 3.0 * (axes.figure.dpi / 72)  # three points, as far as a marker
+    """Write the names of the points, longest first, where they overlap least. The limits must be final."""
+    axes.figure.draw_without_rendering()  # computes the layout, which determines pixels
+    inside, reach = axes.get_window_extent(), 3.0 * (axes.figure.dpi / 72)  # three points, the radius of a marker
     taken = [
         Bbox.from_bounds(x - reach, y - reach, 2 * reach, 2 * reach)
         for x, y in axes.transData.transform(points[["x", "y"]].to_numpy(float))

@@ -25,24 +25,29 @@ from transformer.storage.records import Measured, Recalled, read_metrics, read_s
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 _OTHERS = "other rows of Tables 3 and 5"
 _OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": _OTHERS}
-_WORSE = 1.25  # times base's perplexity at the end: a row that is named
-_STYLES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}  # of lines, with their names
-_LATE = 0.15  # of the steps, from where on the vertical axis is fitted to the curves
+_WORSE = 1.25  # times base's final perplexity: the minimum for a named curve
+_STYLES = {
+    "-": "solid",
+    "--": "dashed",
+    ":": "dotted",
+    "-.": "dash-dotted",
+}  # matplotlib's line styles with their names
+_LATE = 0.15  # share of the steps that is ignored for the limits of the vertical axis
 
 
 def positions(*, experiment: str, weights: str) -> style.Drawing:
-    """Draw a heat map of what is added to the embeddings at the first positions."""
-    from transformer.model.transformer import require_transformer  # here, as torch takes seconds
+    """Draw a heat map of the positional encoding at the first positions."""
+    from transformer.model.transformer import require_transformer  # a late import, because torch takes seconds to load
     from transformer.model.weights import load_model
 
     settings = verified_run(Run(Path(experiment).parent), Path(weights))
     run, learned = run_name(asdict(settings)), settings.model.positions == "learned"
     model = require_transformer(load_model(weights, settings.model), "positional encoding")
-    # The last digits depend on the processor.
+    # Rounding removes digits that depend on the processor.
     table = model.embedding.position_table.detach().cpu().numpy()[:100].round(5)
     figure, axes = style.new(style.COLUMN_INCHES, 2.6)
     most = abs(table).max()
-    # Purple and orange: colour-blind readers tell them apart, and from white, which is zero.
+    # Colour-blind readers can distinguish purple, orange, and white, which is zero.
     image = axes.imshow(table, cmap="PuOr", vmin=-most, vmax=most, aspect="auto", interpolation="none")
     axes.set(xlabel="dimension", ylabel="position")
     figure.colorbar(image, ax=axes, label="added to the embedding")
@@ -55,7 +60,7 @@ def positions(*, experiment: str, weights: str) -> style.Drawing:
 
 
 def schedule(*, experiment: list[str]) -> style.Drawing:
-    """Draw equation 3 with the width, warm-up and rate of each experiment.yaml, for as long as it trains."""
+    """Draw equation 3 with the width, warm-up, scale and steps of each experiment.yaml."""
     (figure, axes), peaks = style.new(style.COLUMN_INCHES, 2.3), []
     for settings, color, marker in zip(map(load, experiment), COLORS, style.MARKERS, strict=False):
         training, d_model = settings.training, settings.model.d_model
@@ -79,7 +84,7 @@ def schedule(*, experiment: list[str]) -> style.Drawing:
 
 
 def timing(*, measured: str) -> style.Drawing:
-    """Draw the time of a layer over the sequence's length, for each type of Table 1."""
+    """Draw the time per layer over the sequence length, for each type in Table 1."""
     layers = read_summed(measured, Measured)
     figure, axes = style.new(style.COLUMN_INCHES, 1.15 * style.COLUMN_INCHES)
     times = pd.DataFrame(layers["times"]).query("grid == 'n'").sort_values("n", kind="stable")
@@ -108,7 +113,7 @@ def timing(*, measured: str) -> style.Drawing:
 
 
 def recall(*, recall: list[str]) -> style.Drawing:
-    """Draw the accuracy of recall by distance, for each architecture: the mean over seeds, and their range."""
+    """Draw the accuracy of recall by distance for each architecture: mean over seeds and range."""
     measured = read_summed(recall[0], Recalled)
     figure, axes = style.new(style.COLUMN_INCHES, style.COLUMN_INCHES)
     by_name, at_longest = accuracies(measured), []
@@ -142,13 +147,13 @@ def _parameters(measured: Recalled) -> int:
 
 
 def _reach(settings: dict) -> str:
-    """Return how many tokens a convolution sees to each side in the encoder."""
+    """Return the reach of a convolutional encoder, in tokens to each side."""
     conv = settings["models"].get("conv")
     return f"{conv['N'] * (conv['k'] // 2)}" if conv else "nearest"
 
 
 def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
-    """Draw a column per task, perplexity above BLEU; base, big and rows that end worse in colour. Parsers share one."""
+    """Draw a column per task or for all parsers, perplexity above BLEU; base, big and bad rows are coloured."""
     logged = {}
     for path in map(Path, metrics):
         rows = [line for line in read_metrics(path) if "dev_perplexity" in line]
@@ -162,7 +167,7 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
         for number, line in enumerate(named)
     }
     figure = Figure(figsize=(style.PAGE_INCHES, 5), layout="constrained")
-    # Row by row; that of parsers has the height of both.
+    # The column of parsers spans both rows.
     panels = [[f"{name} {'dev_perplexity' if name == PARSER else row}" for name in columns] for row in _LOGGED]
     above = []
     for panel, axes in figure.subplot_mosaic(panels).items():
@@ -188,7 +193,7 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
 
 
 def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
-    """Draw dev BLEU over FLOPs and over seconds: a line for each run, in the style of its hardware."""
+    """Draw dev BLEU over FLOPs and over seconds with a line for each run. The line style shows the hardware."""
     runs = read_scores(score)
     costs = claim.read_costs(metrics, runs)
     runs = runs[runs["name"].isin(list(costs))]
@@ -196,8 +201,10 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
     styles = dict(zip(runs["hardware"].unique(), cycle(_STYLES)))
     figure, grid = style.new(style.PAGE_INCHES, 3.0, ncols=2, sharey=True)
     for axes, (cost, unit) in zip(grid, claim.COSTS.items(), strict=True):
-        for run in runs[::-1].itertuples():  # the first of each experiment gives the legend its style
-            curve = costs[run.name].iloc[1:].round(6)  # not from 0, because the axis is logarithmic
+        for run in runs[
+            ::-1
+        ].itertuples():  # reversed, because the first run of each experiment determines the legend's style
+            curve = costs[run.name].iloc[1:].round(6)  # without 0, because the axis is logarithmic
             look = {"color": colors[run.experiment], "ls": styles[run.hardware], "label": run.experiment}
             axes.plot(curve[cost], curve["dev_bleu"], lw=0.9, **look)
         axes.set(xscale="log", xlabel=f"{unit} of the training so far")
@@ -220,13 +227,13 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
 
 
 def _place_of(name: str) -> tuple[str, str]:
-    """Give a run's column, its task or that of all parsers; and its line there, its experiment or a parser's task."""
+    """Return a run's column (its task, or all parsers), and its line (its experiment, or a parser's task)."""
     task, experiment, _ = name.split("/")
     return (PARSER, task) if experiment == PARSER else (task, experiment)
 
 
 def _worse(logged: dict[str, pd.DataFrame]) -> list[str]:
-    """Return the experiments whose perplexity at the end is far above that of a base of their task; the worst first."""
+    """Return the experiments with a final perplexity far above their task's base, worst first."""
     ends = {name: log["dev_perplexity"].dropna().iloc[-1] for name, log in logged.items() if len(log)}
     base = {_place_of(name)[0]: end for name, end in ends.items() if _place_of(name)[1] == "base"}
     worse = {name: end for name, end in ends.items() if end > _WORSE * base.get(_place_of(name)[0], inf)}
@@ -234,7 +241,7 @@ def _worse(logged: dict[str, pd.DataFrame]) -> list[str]:
 
 
 def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks: dict) -> list[str]:
-    """Draw the curves, and return the names of those that lie above the frame."""
+    """Draw the curves, and return the names of curves above the frame."""
     late = []
     for name, log in logged.items():
         curve, look = log.dropna(subset=metric).round(6), looks.get(_place_of(name)[1], _OTHERS_LOOK)
@@ -248,7 +255,7 @@ def _draw_curves(axes: Axes, logged: dict[str, pd.DataFrame], metric: str, looks
     if metric != "dev_perplexity":
         return []
     shown = pd.concat(late)
-    highest = min(shown.max(), 4 * shown.median())  # what never learns would leave no room for the others
+    highest = min(shown.max(), 4 * shown.median())  # limits the space for runs that never learn
     axes.set(yscale="log", ylim=(0.95 * shown.min(), 1.05 * highest))
     axes.yaxis.set(
         major_locator=LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)), major_formatter="{x:g}", minor_locator=NullLocator()

@@ -1,4 +1,4 @@
-"""The style of all figures, as matplotlib's defaults, whatever a matplotlibrc says; and reproducible files."""
+"""The style of all figures, independent of any matplotlibrc, and reproducible files."""
 
 import logging
 import re
@@ -23,20 +23,20 @@ from transformer.storage.records import Description, write_json
 
 logger = logging.getLogger(__name__)
 COLUMN_INCHES = 3.5  # one column of a two-column page
-PAGE_INCHES = 7.2  # both
-LINE_INCHES = 0.125  # from one line of SMALL text to the next
+PAGE_INCHES = 7.2  # both columns
+LINE_INCHES = 0.125  # line height of SMALL text
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-GREY = "#767676"  # the background; 4.5 : 1 against white, as text must
+GREY = "#767676"  # for context; WCAG requires a contrast of 4.5 : 1 for text
 
-# In an SVG file. Coordinates have up to six decimals. Where these end in 5000, the next ones must not decide.
+# In an SVG file. Coordinates have up to six decimals. The offset keeps rounding stable where these end in 5000.
 _ID, _REFERENCE = re.compile(r'\bid="([^"]+)"'), re.compile(r'(\bid="|#)([^")]+)(?=[")])')
 _COORDINATE, _TIE = re.compile(r"(?<![\w.#-])-?\d+\.\d{4,6}(?![\d.])"), 3.1e-6
 
-SMALL, MEDIUM = 7.0, 8.0  # points: ticks, legends, notes; and labels, titles
+SMALL, MEDIUM = 7.0, 8.0  # points; SMALL for ticks, legends and notes, MEDIUM for labels and titles
 
-_FONT = "DejaVu Sans"  # comes with matplotlib: the same everywhere
-_BOXES = "Last Resort High-Efficiency"  # a box for every letter
+_FONT = "DejaVu Sans"  # part of matplotlib, so equal on all machines
+_BOXES = "Last Resort High-Efficiency"  # has a box for every letter
 
 matplotlib.rcdefaults()
 matplotlib.rcParams.update(
@@ -53,15 +53,15 @@ matplotlib.rcParams.update(
         "lines.markersize": 4,
         "grid.linewidth": 0.4,
         "grid.color": "#DDDDDD",
-        "pdf.fonttype": 42,  # fonts that can be searched and edited
-        "svg.fonttype": "path",  # text as outlines: no font is needed, and no label grows into another
+        "pdf.fonttype": 42,  # searchable and editable fonts
+        "svg.fonttype": "path",  # text as outlines, which need no font and keep the label sizes
         "savefig.dpi": 300,
     }
 )
 
 
 class Drawing(NamedTuple):
-    """A figure with its caption, and a text for people who cannot see it."""
+    """A figure with its caption and its alternative text."""
 
     figure: Figure
     caption: str
@@ -69,7 +69,7 @@ class Drawing(NamedTuple):
 
 
 def new(width: float, height: float, **subplots: Any) -> tuple[Figure, Axes]:
-    """Make an empty figure of this size in inches and its axes; `subplots` go to `Figure.subplots`."""
+    """Make an empty figure with its size in inches and its axes. `subplots` are options of `Figure.subplots`."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(**subplots)
 
@@ -88,7 +88,7 @@ def label(axes: Axes, x: float, y: float, text: str, **properties) -> None:
 
 
 def tick(axes: Axes, formatter: Formatter) -> None:
-    """Set ticks of a logarithmic horizontal axis whose labels leave room for each other. Limits must stay."""
+    """Set ticks of a logarithmic horizontal axis without overlapping labels. The limits must be final."""
     low, high = axes.get_xlim()
     decades = log10(high / low)
     between = (1,) if decades > 1.3 else (1, 2, 5) if decades > 0.8 else range(1, 10)
@@ -97,14 +97,14 @@ def tick(axes: Axes, formatter: Formatter) -> None:
 
 
 def empty(axes: Axes, text: str) -> None:
-    """Write a text in place of ticks and data."""
+    """Replace ticks and data by a text."""
     axes.set(xticks=[], yticks=[])
     axes.minorticks_off()
     axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
 
 
 def legend_below(figure: Figure, columns: int, order: Sequence[str] = ()) -> None:
-    """Add one legend for all axes, with the labels of `order` first."""
+    """Add a common legend for all axes. The labels in `order` are first."""
     entries = {}
     for axes in figure.axes:
         entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -113,20 +113,20 @@ def legend_below(figure: Figure, columns: int, order: Sequence[str] = ()) -> Non
 
 
 def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
-    """Name the missing runs at the end of a caption."""
+    """Return the end of a caption that lists the missing runs."""
     names = ", ".join(gaps)
     return f" {why}, and so not shown: {names}." if names else ""
 
 
 def _write_in_other_fonts(figure: Figure) -> list[str]:
-    """Give texts with letters that FONT lacks fonts that have some of them; return the letters that none has."""
+    """Set fallback fonts for texts with letters that _FONT lacks. Return the letters that no font has."""
     written = filter(str.isprintable, set("".join(text.get_text() for text in figure.findobj(Text))))
     missing, fonts = set(map(ord, written)) - get_font(findfont(_FONT)).get_charmap().keys(), [_FONT]
     known = {font.fname for font in fontManager.ttflist}
     for path in set(findSystemFonts()) - known if missing else ():
-        with suppress(RuntimeError, OSError):  # damaged ones
-            fontManager.addfont(path)  # installed after matplotlib had made its list, which it keeps
-    # Some, such as WenQuanYi's, have no regular weight.
+        with suppress(RuntimeError, OSError):  # skips damaged fonts
+            fontManager.addfont(path)  # adds fonts that are newer than matplotlib's cached list
+    # Some fonts, such as WenQuanYi's, have no regular weight.
     for font in sorted(fontManager.ttflist, key=lambda font: (abs(font.weight - 400), font.name)) if missing else ():
         plain = font.style == "normal" and font.name != _BOXES
         if plain and (found := missing & get_font(font.fname).get_charmap().keys()):
@@ -145,14 +145,14 @@ def save_drawing(drawing: Drawing, title: str, output: str | Path) -> None:
 
 
 def save_pictures(figure: Figure, output: str | Path) -> None:
-    """Write OUTPUT.pdf, .svg and .png, the same bytes each time."""
+    """Write OUTPUT.pdf, .svg and .png. Equal figures give equal bytes."""
     if missing := _write_in_other_fonts(figure):
         found = " ".join(missing[:10])
         logger.warning("%s: no font here has %s: install one, such as Noto (fonts-noto-core, -cjk)", output, found)
-    # The order counts: each time, the layout comes a little closer to its limit.
+    # The order of formats is fixed, because each drawing changes the layout slightly.
     for kind, metadata in {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}.items():
         with replacing(f"{output}.{kind}", "wb") as file, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # said above, once
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # `_choose_fonts` has already warned
             if kind == "svg":
                 figure.savefig(drawn := StringIO(), format=kind, metadata=metadata)
                 file.write(_steady_svg(drawn.getvalue()).encode())
@@ -161,9 +161,9 @@ def save_pictures(figure: Figure, output: str | Path) -> None:
 
 
 def _steady_svg(drawn: str) -> str:
-    """Write numbers for the ids, which matplotlib makes from coordinates and chance, and round coordinates.
+    """Replace matplotlib's partly random ids by numbers, and round coordinates.
 
-    The last digits of numbers depend on the processor: without this, so would the file.
+    The last digits of coordinates depend on the processor. Rounding makes files equal on all processors.
     """
     names: dict[str, str] = {}
     for name in _ID.findall(drawn):
