@@ -55,7 +55,7 @@ def head_importance(*, heads: str) -> Drawing:
         table = np.array(measured["increase"])
         layer, head = np.unravel_index(table.argmax(), table.shape)
         strongest.append(
-            f"{title}: head {head + 1} of layer {layer + 1} matters most, {table.max():.3f} nats; with all heads "
+            f"{title}: head {head + 1} of layer {layer + 1} is most important, {table.max():.3f} nats; with all heads "
             f"masked the loss is {measured['curve'][-1]['loss']:.3f}"
         )
     bleu = "; ".join(
@@ -64,13 +64,13 @@ def head_importance(*, heads: str) -> Drawing:
     )
     run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
     caption = (
-        f"The heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: by how much the "
-        f"loss, {found['loss']:.3f} nats per target token, rises where this head alone is masked, its output set to "
-        "zero. Middle: how many tokens away from its own place a head looks, the mean by its weights; from decoder to "
-        "encoder, away from the place at the same share of the source sentence. The means of layers, from the lowest, "
-        f"beside the distance of a head that weighs alike all that it may see: {'; '.join(distances)}. Bottom: loss "
-        "and BLEU (bars hold 95 %) with more and more heads of one kind masked, in each step the one that raises the "
-        "loss least, which was chosen on some of the sentences."
+        f"Heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: importance, the increase "
+        f"of the loss of {found['loss']:.3f} nats per target token when only this head's output is set to zero. "
+        "Middle: attention distance, the mean distance in tokens between query and key, weighted by attention. In "
+        "cross-attention, it is measured from the same relative position in the source sentence. Means of layers, "
+        f"from the lowest, next to the distance under uniform attention: {'; '.join(distances)}. Bottom: loss and "
+        "BLEU (with 95 % intervals) while the heads of one kind are masked one by one. Each step masks the head that "
+        "raises the loss least on a part of the sentences."
     )
     return Drawing(figure, caption, f"Heat maps and lines. {'; '.join(strongest)}. BLEU {bleu}.")
 
@@ -150,20 +150,20 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
     caption = (
-        f"BLEU by the length of sentences of the dev set of {dev_label}. Filled: single sentences, in groups by "
-        f"length; hollow: neighbours joined until their tokens are a multiple of {longest} source sentence in "
-        "training. Lines are means over seeds; bars hold 95 % of them on resampled sets. Groups differ in their "
-        "sentences, not in length alone: lines can be compared at one length."
+        f"BLEU by sentence length on the dev set of {dev_label}. Filled markers: single sentences, grouped by length. "
+        f"Hollow markers: consecutive sentences, joined until they reach a multiple of {longest} source sentence in "
+        "training. Lines are means over seeds, bars are 95 % bootstrap intervals. Groups contain different sentences, "
+        "so compare the lines only at equal length."
     )
     if runs:
         _finish_lengths(axes, {content["positions"] for content in contents})
-        caption += f" Dotted: {longest} source sentence in training, {' and '.join(map(str, longests))} tokens."
+        caption += f" Dotted lines: {longest} source sentence in training, {' and '.join(map(str, longests))} tokens."
         listed = "; ".join(f"{_LINES[content['positions']]}: {name}" for name, content in runs.items())
         caption += f" Runs: {listed}."
     else:
         empty(axes, "no runs")
     if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
-        caption += f" Left out, as the model has too few positions: joined sentences, {'; '.join(skipped)}."
+        caption += f" Joined sentences that exceed the model's positions are omitted: {'; '.join(skipped)}."
     alt = f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
     return Drawing(figure, caption + not_shown(missing(expected, runs)), alt)
 

@@ -162,12 +162,13 @@ def figure2(*, experiment: str) -> Drawing:
     _draw_heads(axes, 2.42, model, name)
     sizes = ", ".join(f"{symbol} = {getattr(model, symbol)}" for symbol in ("h", "d_k", "d_v", "d_model"))
     caption = (
-        f"Left: {name.lower()} (§3.2.1). The mask hides padding and, in the decoder, what is not yet written. "
-        f"Right: multi-head attention (§3.2.2), h of them side by side, as {run} has it: {sizes}."
+        f"Left: {name.lower()} (§3.2.1). The mask hides padding and, in the decoder, later positions. "
+        f"Right: multi-head attention (§3.2.2) of {run} with h parallel heads: {sizes}."
     )
     alt = (
-        f"Block diagrams. Left, upwards: MatMul of Q and K, {'scale, ' * model.scaled}mask, softmax, MatMul with V. "
-        "Right, upwards: V, K and Q, a linear projection of each for each head, attention in "
+        f"Block diagrams, from bottom to top. Left: MatMul of Q and K, {'scale, ' * model.scaled}mask, softmax, "
+        "MatMul with V. "
+        "Right: V, K and Q, their linear projections for each head, attention in "
         f"{model.h} heads, Concat, a linear projection."
     )
     return Drawing(figure, caption, alt)

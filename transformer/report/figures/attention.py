@@ -24,8 +24,8 @@ _SEEN = 2.0  # times the uniform weight: the minimum for a head that attends to 
 _CELL = 0.06  # inches per head's mark on a word
 _SQUARE = 0.16  # inches per weight in a grid
 _MOST_TOKENS = 100  # maximum per side of a grid, because 300 tokens take minutes and 10 GB
-_READING = f"The stronger a line, the larger the weight; those below {_FAINTEST} are left out. "
-_READING += "Of a word in several tokens, the weights that it is given are added and those that it gives averaged."
+_READING = f"Stronger lines are larger weights. Weights below {_FAINTEST} are omitted. "
+_READING += "If a word has several tokens, its incoming weights are added and its outgoing weights averaged."
 
 
 class _ShownSentence(NamedTuple):
@@ -58,11 +58,11 @@ class _ShownSentence(NamedTuple):
     def answer(self, shares: np.ndarray, given: list[float]) -> str:
         """Describe the attention that a word gives others: in these heads, on average, and with uniform weights."""
         equal = len(self.about["to"]) / len(self.words)
-        seen = "" if given[0] >= _SEEN * equal else "Not seen here: no head looks there much more than elsewhere. "
+        found = "" if given[0] >= _SEEN * equal else "Not replicated: no head attends to it much more than uniformly. "
         return (
-            f"{seen}Of all {shares.size} heads in {len(shares)} layers, those with the most give "
+            f"{found}The strongest of all {shares.size} heads in {len(shares)} layers give "
             f"“{' '.join(self.about['to'])}” {' and '.join(f'{share:.2f}' for share in given)} of the attention of "
-            f"“{self.about['from']}”; the mean of all is {shares.mean():.2f}, and an equal share {equal:.2f}. "
+            f"“{self.about['from']}”. The mean of all heads is {shares.mean():.2f}, uniform attention {equal:.2f}. "
         )
 
 
@@ -106,8 +106,8 @@ def figure3(*, attention: str) -> Drawing:
     figure, axes = shown.canvas(1)
     _draw_attention(axes, 0, shown.words, weights, f"from “{word}”, layer {layer + 1}, all heads", start)
     caption = (
-        f"A dependency over a distance: attention from “{word}”, which “{completion}” completes, a colour for each of "
-        f"the {len(weights)} heads of layer {layer + 1}, whose head {head + 1} looks there most. {shown.where} "
+        f"A long-distance dependency: attention from “{word}” to its completion “{completion}”. Each colour is one of "
+        f"the {len(weights)} heads of layer {layer + 1}. Head {head + 1} has the strongest link. {shown.where} "
         f"{shown.answer(shares, [shares[layer, head]])}{_READING}"
     )
     return Drawing(figure, caption, shown.strongest(weights.mean(axis=0)[start]))
@@ -122,10 +122,10 @@ def figure4(*, attention: str) -> Drawing:
     names = [f"head {head + 1} of layer {layer + 1}" for layer, head in places]
     figure, axes = shown.canvas(2)
     _draw_attention(axes, 0, shown.words, chosen[:1], f"all words, {names[0]}")
-    _draw_attention(axes, COLUMN_INCHES, shown.words, chosen, f"from “{word}” alone, both", start)
+    _draw_attention(axes, COLUMN_INCHES, shown.words, chosen, f"only from “{word}”, both", start)
     caption = (
-        f"What “{word}” stands for: “{antecedent}”. Left: all attention of {names[0]}. Right: from “{word}” alone, in "
-        f"{' and '.join(names)}. {shown.where} {shown.answer(shares, [shares[place] for place in places])}{_READING}"
+        f"Anaphora: “{word}” refers to “{antecedent}”. Left: all attention of {names[0]}. Right: only from “{word}”, "
+        f"in {' and '.join(names)}. {shown.where} {shown.answer(shares, [shares[place] for place in places])}{_READING}"
     )
     return Drawing(figure, caption, shown.strongest(chosen[0, start]))
 
@@ -144,10 +144,10 @@ def figure5(*, attention: str) -> Drawing:
     apart = _distance(*weights[list(heads)]) if len(heads) == 2 else 0.0
     listing = " and ".join(f"head {head + 1} ({bits[head]:.1f} bits)" for head in heads)
     caption = (
-        f"Two heads that do different things: {listing}. In brackets is the entropy of what a word gives, a mean over "
-        f"words: {math.log2(len(shown.words)):.1f} bits if it gave all alike. {shown.where} Layer {number} of "
-        f"{len(shown.weights)}, as the paper's is 5 of 6. Of the half of its heads with the least entropy these "
-        f"differ most: {apart:.2f} in total variation, of at most 1. {_READING}"
+        f"Two heads with different behaviour: {listing}. The numbers in brackets are the mean entropy of a word's "
+        f"attention; uniform attention has {math.log2(len(shown.words)):.1f} bits. {shown.where} Layer {number} of "
+        f"{len(shown.weights)} corresponds to the paper's layer 5 of 6. Among the half of its heads with the lowest "
+        f"entropy, these two differ most: their total variation distance is {apart:.2f} (maximum 1). {_READING}"
     )
     patterns = []
     for head in heads:
@@ -218,8 +218,8 @@ def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
     sides = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
     keys = [len(entry[columns]) for _, columns in sides.values()]
     if max(keys) > _MOST_TOKENS:
-        problem = f"expected up to {_MOST_TOKENS} tokens of a sentence and of its translation, found {max(keys)}"
-        raise InputError(f"{problem}: shorten it, or use --text, which draws no picture")
+        problem = f"expected up to {_MOST_TOKENS} tokens in a sentence and in its translation, found {max(keys)}"
+        raise InputError(f"{problem}; shorten the sentence, or use --text, which draws no picture")
     size = sum(keys) * _SQUARE + 3.5, max(keys) * _SQUARE + 1.6
     figure, panels = new(*size, ncols=3, gridspec_kw={"width_ratios": keys})
     for axes, (kind, (rows, columns)) in zip(panels, sides.items(), strict=True):
@@ -229,5 +229,5 @@ def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
         axes.set_yticks(range(len(entry[rows])), entry[rows], parse_math=False)
         axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
         axes.set_title(KINDS[kind].replace(" to ", "\nto "), loc="left")
-    figure.suptitle(f"Layer {layer}, {f'head {head}' if head else 'mean of all heads'}: rows look at columns")
+    figure.suptitle(f"Layer {layer}, {f'head {head}' if head else 'mean of all heads'}: rows attend to columns")
     return figure

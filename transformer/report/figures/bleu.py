@@ -51,9 +51,10 @@ def differences(*, paper: str, score: list[str], test: list[str], expected: list
     axes.grid(axis="x")
     figure.legend(loc="outside upper center", ncols=3)
     caption = (
-        "How much rows of Table 3 differ from base. Ours are measured twice, on the dev set by the last checkpoint "
-        "and on the test set by averaged weights. Lines are 95 % intervals, which exclude 0 where p < 0.05; the widest "
-        f"are cut. The paper's are single trainings on newstest2013.{style.not_shown(missing(expected, runs['name']))}"
+        "Differences between rows of Table 3 and base. We measure each difference twice: on the dev set with the last "
+        "checkpoint, and on the test set with averaged weights. Lines are 95 % intervals. They exclude 0 if p < 0.05. "
+        "The widest lines are cut. The paper's numbers are single runs on newstest2013."
+        f"{style.not_shown(missing(expected, runs['name']))}"
     )
     listed = []
     for name, row in frame.iterrows():
@@ -79,9 +80,9 @@ def bleu_parameters(*, paper: str, score: list[str], dev_label: str, expected: l
         if len(points):
             style.tick(axes, EngFormatter(sep=""))
     caption = (
-        "BLEU of the dev set over the number of parameters: base, and rows of Table 3 that have more or fewer. Left "
-        f"as the paper printed them for newstest2013, right ours: {dev_label}, by the last checkpoints alone. "
-        "Bars are standard deviations over seeds."
+        "BLEU on the dev set over the number of parameters, for base and for Table 3's rows with other numbers of "
+        f"parameters. Left: the paper's numbers on newstest2013. Right: ours on {dev_label}, with the last "
+        "checkpoints. Bars are standard deviations over seeds."
     )
     return _cost_drawing(figure, caption, panels, missing(expected, runs["name"]))
 
@@ -111,9 +112,9 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
             axes.set_xlim(low, high * (high / low) ** 0.6)  # leaves space for names
             style.tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     caption = (
-        "BLEU over the FLOPs of training: left what the paper printed for newstest2014, squares others' systems, right "
-        f"ours: {label}. The paper's FLOPs are estimated from time and hardware, ours counted (Table 2). Bars "
-        "are standard deviations over seeds."
+        "BLEU over training FLOPs. Left: the paper's numbers on newstest2014, with squares for other systems. Right: "
+        f"ours on {label}. The paper estimates FLOPs from time and hardware, we count them (Table 2). Bars are "
+        "standard deviations over seeds."
     )
     return _cost_drawing(figure, caption, panels, gaps)
 

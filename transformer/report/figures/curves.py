@@ -54,7 +54,7 @@ def positions(*, experiment: str, weights: str) -> style.Drawing:
     kind, (rows, columns) = "learned positions" if learned else "the sinusoids", table.shape
     caption = f"Positional encoding (§3.5): {kind} of {run}, at the first {rows} positions in all {columns} dimensions."
     if not learned:
-        caption += " To the left wavelengths are short and tell neighbours apart, to the right long."
+        caption += " Wavelengths increase from left to right. Short wavelengths distinguish neighbouring positions."
     alt = f"Heat map of {kind}, values from {table.min():.2f} to {table.max():.2f}."
     return style.Drawing(figure, caption, alt)
 
@@ -78,8 +78,8 @@ def schedule(*, experiment: list[str]) -> style.Drawing:
     axes.grid(True)
     axes.legend()
     listing = "; ".join(peaks)
-    caption = f"Learning rate by equation 3 (§5.3); a mark is where it is largest. {listing}."
-    alt = f"Lines that rise in proportion to the step, then fall with its root. {listing}."
+    caption = f"Learning rate by equation 3 (§5.3). A mark shows the maximum. {listing}."
+    alt = f"Lines that rise linearly, then fall with the inverse square root of the step. {listing}."
     return style.Drawing(figure, caption, alt)
 
 
@@ -104,9 +104,8 @@ def timing(*, measured: str) -> style.Drawing:
     axes.set_title(f"d = {times['d'].iloc[0]}")
     style.legend_below(figure, columns=2)
     caption = (
-        "Time of one layer over the length of the sequence, for Table 1's kinds of layers. Dashed, through the longest "
-        "sequence, is the slope that the number of operations has; bars are the distance between quartiles of "
-        "repetitions."
+        "Time per layer over sequence length, for the types of layers in Table 1. Dashed lines start at the longest "
+        "sequence and have the slope of the number of operations. Bars are interquartile ranges of repetitions."
     )
     alt = "Lines of milliseconds over sequence length, both logarithmic. "
     return style.Drawing(figure, caption, f"{alt}At n = {lengths[-1]}: {'; '.join(at_longest)}.")
@@ -131,11 +130,11 @@ def recall(*, recall: list[str]) -> style.Drawing:
     style.legend_below(figure, columns=2)
     settings = measured["settings"]
     caption = (
-        f"Recall by distance (§4). Encoders of about {_parameters(measured):,} parameters read key-value pairs among "
-        f"filler and answer with the value of the last key. Mean and range of {len(settings['seeds'])} seeds, "
-        f"{settings['steps']:,} steps on all distances together. The path between two positions is one step for "
-        "attention, the distance for recurrence, and the number of blocks for a convolution, which sees nothing beyond "
-        f"its {_reach(settings)} tokens to each side."
+        f"Recall by distance (§4). Encoders with about {_parameters(measured):,} parameters read key-value pairs "
+        f"between filler tokens and predict the value of the last key. Mean and range of {len(settings['seeds'])} "
+        f"seeds after {settings['steps']:,} steps on all distances together. The path between two positions is one "
+        "step for attention, the distance for recurrence, and the number of blocks for a convolution. The convolution "
+        f"reaches only {_reach(settings)} tokens to each side."
     )
     alt = "Lines of accuracy over distance, which is logarithmic. "
     return style.Drawing(figure, caption, f"{alt}At {distances[-1]} tokens: {'; '.join(at_longest)}.")
@@ -177,9 +176,9 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
         above += _draw_curves(axes, own, metric, looks)
     style.legend_below(figure, columns=4, order=[*looks, _OTHERS])
     caption = (
-        f"Learning curves on the dev set of {dev_label}: perplexity per subword, and BLEU by a beam of one on "
-        "the first sentences, a quick look that is not Table 3's; parsers, on trees of their own, have the perplexity "
-        f"per symbol alone. In colour are base, big and rows that end at more than {_WORSE:g} times base's perplexity."
+        f"Learning curves on the dev set of {dev_label}: perplexity per subword, and BLEU of greedy search on the "
+        "first sentences, which differs from Table 3's BLEU. Parsers have their own dev set and only perplexity per "
+        f"symbol. Colours show base, big and rows with a final perplexity above {_WORSE:g} times base's."
     )
     caption += f" Above the frame: {', '.join(dict.fromkeys(above))}." if above else ""
     caption += style.not_shown(gaps, "Without metrics.jsonl")
@@ -201,13 +200,11 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
     styles = dict(zip(runs["hardware"].unique(), cycle(_STYLES)))
     figure, grid = style.new(style.PAGE_INCHES, 3.0, ncols=2, sharey=True)
     for axes, (cost, unit) in zip(grid, claim.COSTS.items(), strict=True):
-        for run in runs[
-            ::-1
-        ].itertuples():  # reversed, because the first run of each experiment determines the legend's style
+        for run in runs[::-1].itertuples():  # reversed, because the last one drawn determines the legend's style
             curve = costs[run.name].iloc[1:].round(6)  # without 0, because the axis is logarithmic
             look = {"color": colors[run.experiment], "ls": styles[run.hardware], "label": run.experiment}
             axes.plot(curve[cost], curve["dev_bleu"], lw=0.9, **look)
-        axes.set(xscale="log", xlabel=f"{unit} of the training so far")
+        axes.set(xscale="log", xlabel=f"cumulative {unit} of training")
         axes.grid(True)
         if costs:
             style.tick(axes, LogFormatterSciNotation() if cost == "flops" else StrMethodFormatter("{x:,.0f}"))
@@ -217,8 +214,8 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
     style.legend_below(figure, columns=len(colors) or 1, order=list(colors))
     machines = "; ".join(f"{_STYLES[line]}: {hardware}" for hardware, line in styles.items())
     caption = (
-        f"BLEU of the dev set of {dev_label}, by a beam of one on the first sentences, over the cost of the training "
-        "so far: FLOPs, counted as in Table 2, and seconds times processes. A line is a run; its style is its hardware "
+        f"BLEU of greedy search on the first sentences of the dev set of {dev_label}, over the cumulative cost of "
+        "training: FLOPs as in Table 2, and seconds times processes. Each line is a run. Line styles show the hardware "
         f"({machines}).{style.not_shown(missing(expected, costs), 'Without dev BLEU')}"
     )
     last = ((name, costs[name].iloc[-1]) for name in runs["name"])

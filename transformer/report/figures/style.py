@@ -112,10 +112,10 @@ def legend_below(figure: Figure, columns: int, order: Sequence[str] = ()) -> Non
     figure.legend([entries[text] for text in labels], labels, loc="outside lower center", ncols=columns)
 
 
-def not_shown(gaps: Iterable[str], why: str = "Not there") -> str:
+def not_shown(gaps: Iterable[str], why: str = "Missing") -> str:
     """Return the end of a caption that lists the missing runs."""
     names = ", ".join(gaps)
-    return f" {why}, and so not shown: {names}." if names else ""
+    return f" {why}, therefore not shown: {names}." if names else ""
 
 
 def _write_in_other_fonts(figure: Figure) -> list[str]:

@@ -1,7 +1,7 @@
 // Asks for the translation of what is typed, and shows the newest answer: all texts as text, never as HTML.
 (() => {
   const WAIT = 150; // milliseconds without a key before the server is asked
-  const GONE = "The server does not answer. If it was ended, start it again and type on.";
+  const GONE = "The server does not answer. If it has stopped, restart it and continue typing.";
   const settings = JSON.parse(document.getElementById("settings").textContent);
   const part = (id) => document.getElementById(id);
   let newest = new AbortController(); // of the newest question; those before are given up
@@ -48,7 +48,7 @@
     const text = part("text").value;
     const body = new Blob([JSON.stringify({ text })]);
     if (!text.trim()) return clear("");
-    if (body.size > settings.bytes) return clear(`This is too long: ${body.size} bytes, at most ${settings.bytes} are read.`);
+    if (body.size > settings.bytes) return clear(`This text is too long: ${body.size} bytes, the maximum is ${settings.bytes}.`);
     part("translation").setAttribute("aria-busy", "true");
     const found = await answer(body, own.signal).catch(() => ({ error: GONE }));
     if (own.signal.aborted) return;
