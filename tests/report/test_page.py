@@ -50,7 +50,7 @@ def test_texts_of_others_are_text_and_nothing_is_fetched(tree, text: str):
 
 
 def gaps(text: str) -> dict[str, str]:
-    return dict(re.findall(r"<li><strong>(.*?)</strong>: not made: (.*?)</li>", text))
+    return dict(re.findall(r"<li><strong>(.*?)</strong>: (.*?)</li>", text))
 
 
 def test_what_is_not_there_is_named(text: str):

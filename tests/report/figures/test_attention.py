@@ -57,7 +57,7 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(tmp_path):
     drawing, texts, rays = drawn(tmp_path, figure3, figure3=ITS)
     expected = [(COLORS[0], 0.8), (COLORS[0], 0.2), (COLORS[1], 0.3), (COLORS[1], 0.7), (COLORS[2], 0.46)]
     assert rays == [*expected, (COLORS[2], 0.5)]  # 0.04 is too faint
-    assert "for each of the 3 heads of layer 2, whose head 2 looks there most" in drawing.caption
+    assert "Each colour is one of the 3 heads of layer 2. Head 2 has the strongest link." in drawing.caption
     assert (
         "give “bird” 0.70 of the attention of “its”; the mean of all is 0.36, and an equal share 0.25"
         in drawing.caption
@@ -66,7 +66,7 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(tmp_path):
     other, _, _ = drawn(tmp_path, figure4, figure4=ITS)
     assert "alone, in head 2 of layer 2 and head 3 of layer 2." in other.caption
     assert "0.70 and 0.50" in other.caption
-    assert "Not seen here" not in other.caption
+    assert "Not replicated" not in other.caption
     assert drawn(tmp_path, figure3, figure3=ITS | {"from": "Its"})[2] == rays  # preprocessing lowers the first letter
     unseen, _, _ = drawn(tmp_path, figure3, figure3=ITS | {"to": ["<EOS>"]})  # 0.25 in layer 1, like all words
-    assert "Not seen here" in unseen.caption
+    assert "Not replicated" in unseen.caption
