@@ -51,7 +51,7 @@ def call(checkout: Path, *arguments: str) -> None:
 def prepare_by_commands(checkout: Path, data: Path) -> None:
     for split in ("train", "dev"):
         texts = ["--source", f"{data}/{split}.en", "--target", f"{data}/{split}.de", "--languages", "en", "de"]
-        options = ["--preprocessing", json.dumps(given(PREPROCESSING)), "--processes", "1"]
+        options = ["--preparation", json.dumps(given(PREPROCESSING)), "--processes", "1"]
         call(checkout, "tokenize", *texts, *options, "--output", str(data / split))
     sides = [str(data / f"train.{side}.tok") for side in ("source", "target")]
     size = ["--size", "28", "--sentences", "1000", "--output", str(data / "vocabulary.model")]

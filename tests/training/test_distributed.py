@@ -52,8 +52,8 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, 
         for rank in (single, *ranks):
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)
             expected = single[f"gradient{step}"]
-            # An LSTM adds in another order at each position, and the errors of seven steps accumulate.
-            tolerance = (1e-6 if name == "transformer" else 5e-6) * np.abs(expected).max()
+            # The baselines sum in another order for other batch shapes, and the rounding errors of seven steps accumulate.
+            tolerance = (1e-6 if name == "transformer" else 2e-5) * np.abs(expected).max()
             np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=tolerance)
         parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])
         np.testing.assert_array_equal(np.sort(parts), np.sort(batch))
