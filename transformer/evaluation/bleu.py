@@ -187,16 +187,16 @@ def warnings(hypotheses: dict, references: dict, sentences: int) -> list[str]:
     """Return a line for each misleading metric. Inputs are the `marks` of both sides."""
     lines = []
     if count := hypotheses["unicode_quotes"]:
-        plain = f"the paper's measure ({PAPER}) knows only plain ones and counts each of them as wrong"
+        plain = f"the paper's metric ({PAPER}) expects plain ones and counts each as an error"
         lines.append(f"--hyp has {count:,} Unicode quotation marks or apostrophes, such as „ “ ’: {plain}")
     for name, side in (("--hyp", hypotheses), ("--ref", references)):
         if count := side["escaped_lines"]:
-            cost = "most measures score them as they stand, so that each costs some; make them characters first"
+            cost = "most metrics score escapes literally, and each lowers the score; replace them by characters first"
             lines.append(f"{name} has escapes such as `&quot;` in {count:,} of {sentences:,} lines: {cost}")
         if (count := side["tokenized_lines"]) > _FEW_LINES * sentences:
-            expected = "all measures expect text as people write it; detokenise it first"
+            expected = "all metrics expect detokenised text; detokenise it first"
             lines.append(f"{name} looks tokenised in {count:,} of {sentences:,} lines: {expected}")
     if {hypotheses["capitals"], references["capitals"]} == {True, False}:
         lower = "--ref" if hypotheses["capitals"] else "--hyp"
-        lines.append(f"{lower} alone is in lower case: only the measures in lower case (_lc) compare the two")
+        lines.append(f"only {lower} is in lower case: use the metrics in lower case (_lc)")
     return lines

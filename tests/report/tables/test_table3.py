@@ -83,9 +83,9 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
     assert (
-        "Of the 3 rows that differ from base in the paper's Table 3, 2 make the same change here as in the paper: "
+        "Of the 3 differences from base in the paper's Table 3, 2 have the same change here: "
         "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
-        "Counted separately, because they change P_drop by another amount than in the paper: "
+        "With another change of P_drop here: "
         "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
     ) in notes_of(table)
 

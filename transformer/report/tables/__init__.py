@@ -1,1 +1,1 @@
-"""Tables: a function of files and parameters makes the table for readers and the frame behind it."""
+"""Tables. A function of files and parameters returns the table for readers and the underlying frame."""

@@ -1,7 +1,7 @@
-"""Why is my BLEU not 27.3? What each choice in scoring, averaging, decoding and training is worth.
+"""Why is my BLEU not 27.3? The effect of each choice in scoring, averaging, decoding and training.
 
-One choice is changed at a time, on our own base model. Nothing is trained for this: runs that differ in training are
-those of Table 3. The table names what was not run.
+The table changes one choice at a time for our base model. It needs no further training: runs with other training are
+from Table 3. The table lists missing runs.
 """
 
 import math
@@ -31,14 +31,14 @@ _NOT_RUN = "not run at this scale"
 
 @dataclass(frozen=True)
 class _Configured:
-    """The base model's runs on the test set, as configured: what every other choice is compared with."""
+    """The base model's runs on the test set as configured, the reference for all other choices."""
 
     runs: pd.DataFrame  # a row per seed, from scores.read_scores
-    hypotheses: list[list[str]]  # of each run
+    hypotheses: list[list[str]]  # the translation of each run
     references: list[str]
 
     def row(self, kind: str, choice: str, scores: Sequence[float], p: float = math.nan) -> dict:
-        """Make the row of one choice, from its scores for each run; without scores it was not run."""
+        """Make the row of one choice from its score for each run. Without scores, it is “not run”."""
         return _choice_row(kind, choice, scores, self.runs["bleu"], p, self.runs["name"])
 
 
@@ -69,10 +69,10 @@ def bleu_variants(
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    score, hyp, last: of the base model on the test set, for each seed: the score, the translation, and that by the last
-    checkpoint, if any. ref: its reference. vocabulary, experiment: of the same runs, if all are there. dev_score: score
-    files of Table 3. measures: the CSV of benchmarks/measures.py. searches: how other searches differ, by the name of
-    their `translations`.
+    score, hyp, last: score file, translation, and optional translation with the last checkpoint, for each seed of base
+    on the test set. ref: its reference. vocabulary, experiment: files of the same runs, if complete. dev_score: score
+    files of Table 3. measures: the CSV of benchmarks/measures.py. searches: changes of other searches, by the names in
+    `translations`.
     """
     runs, dev = read_scores(score), read_last(dev_score)
     others = _of_other_system(measures)
@@ -115,7 +115,7 @@ _CHOICE_COLUMNS = [
 
 def _configured(runs: pd.DataFrame, score: list[str], hyp: list[str], ref: str) -> _Configured:
     """Read the base model's translations. Raises InputError without them."""
-    for scored, translation in zip(score, hyp, strict=False):  # of a partial page, all translations or none
+    for scored, translation in zip(score, hyp, strict=False):  # a partial page has all translations or none
         require_scored(Path(scored), Path(translation), Path(ref))
     base = _Configured(runs, _read_all(hyp, ref), list(read_lines(ref)))
     if not base.hypotheses:
@@ -137,7 +137,7 @@ def _of_other_system(path: str | Path) -> list[dict]:
 
 
 def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], experiment: list[str]) -> list[dict]:
-    """Score subwords of the runs' own vocabulary, and the test set's parts, which the score files have."""
+    """Score subwords of the runs' vocabulary, and the subsets of the test set in the score files."""
     bleu = _of_subwords(base, vocabulary[0], experiment[0]) if vocabulary and experiment else []
     rows = [base.row("scoring", "subwords not joined, on both sides", bleu)]
     subsets = [read_translated(path)["subsets"] for path in score]
@@ -149,7 +149,7 @@ def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], exp
 
 
 def _of_subwords(base: _Configured, vocabulary: str, experiment: str) -> list[float]:
-    """Score ids of subwords, without EOS, in place of words."""
+    """Score subword ids, without EOS, instead of words."""
     settings, subwords = load(experiment), Subwords(vocabulary)
     tokenizer, scores = Tokenizer(settings.target, settings.preprocessing), []
     for hypotheses in base.hypotheses:
@@ -161,7 +161,7 @@ def _of_subwords(base: _Configured, vocabulary: str, experiment: str) -> list[fl
 
 
 def _of_translations(base: _Configured, kind: str, choice: str, translations: list[list[str]]) -> dict:
-    """Score other translations by the same models, for each run; without any they were not made."""
+    """Score other translations by the same models for each run. Without translations, the row is “not run”."""
     if not translations:
         return base.row(kind, choice, [])
     language = base.runs["language"].iloc[0]

@@ -15,9 +15,9 @@ from transformer.evaluation.significance import Difference, System, compare_syst
 from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
 from transformer.storage.records import Start
 
-_WITHIN = "‡"  # marks a difference from the paper that is within our interval: no test
-_CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # how transformer/storage/provenance.py names a processor
-BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # any of evaluation/bleu.py, with their headings
+_WITHIN = "‡"  # marks a paper's score within our interval; not a test
+_CORES = re.compile(r"(.+), (\d+) of \d+ cores")  # the format of transformer/storage/provenance.py
+BLEU_METRICS = {"bleu": "BLEU", "sacrebleu": "sacreBLEU"}  # metrics of evaluation/bleu.py with their headings
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 CONSTANTS = {"resamples": significance.RESAMPLES, "seed": significance.SEED, "within": _WITHIN}
 CONSTANTS |= {"level": significance.LEVEL, "margin": significance.MARGIN, "translates": significance.TRANSLATES}
@@ -25,17 +25,17 @@ CONSTANTS |= {"not_testable": significance.NOT_TESTABLE, "outlier": significance
 
 
 def read_printed(path: str | Path) -> pd.DataFrame:
-    """Read a CSV file with each cell as text, as it stands there, blank ones as ""."""
+    """Read a CSV file with unchanged text in each cell and "" in blank cells."""
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
 def _steady(number: float) -> float:
-    """Round to nine decimals, so that the last digits, which depend on the processor, do not decide the first."""
+    """Round to nine decimals, because further digits depend on the processor and could change the printed ones."""
     return round(float(number), 9)
 
 
 def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
-    """Write `27.3 ± 0.2`, a text of the paper's as it is, or nothing for a missing number."""
+    """Format `27.3 ± 0.2`. A text from the paper is unchanged. A missing number gives ""."""
     if pd.isna(mean):
         return ""
     if isinstance(mean, str):
@@ -45,18 +45,18 @@ def mean_text(mean: str | float, deviation: float, decimals: int) -> str:
 
 
 def difference_text(difference: float, decimals: int) -> str:
-    """Write `+0.4` or `−1.2`, or nothing for a missing number; −0.04 with one decimal is `−0.0`, as it is below 0."""
+    """Format `+0.4` or `−1.2`. A missing number gives "". −0.04 with one decimal is `−0.0`, because it is negative."""
     return "" if pd.isna(difference) else f"{_steady(difference):+.{decimals}f}".replace("-", "−")
 
 
 def p_text(p: float, holm: float = nan) -> str:
-    """Write `0.034`, `< 0.001`, `0.034 (0.210)` with Holm's p, or nothing for a missing number."""
+    """Format `0.034`, `< 0.001`, or `0.034 (0.210)` with Holm's p. A missing number gives ""."""
     text = "" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
     return text if pd.isna(holm) else f"{text} ({p_text(holm)})"
 
 
 def flops_text(flops: str | float) -> str:
-    """Write `3.3·10^18`, or nothing for a missing number."""
+    """Format `3.3·10^18`. A missing number gives ""."""
     if pd.isna(flops):
         return ""
     mantissa, exponent = f"{float(flops):.1e}".split("e")
@@ -64,19 +64,19 @@ def flops_text(flops: str | float) -> str:
 
 
 def averaged_text(steps: list[int]) -> str:
-    """Write `5 checkpoints from step 520`, or for a single one `step 600 alone`."""
+    """Format `5 checkpoints from step 520`, or for a single checkpoint `step 600 alone`."""
     return f"step {steps[0]:,} alone" if len(steps) == 1 else f"{len(steps)} checkpoints from step {min(steps):,}"
 
 
 def units(start: Start) -> tuple[str, int, str]:
-    """Count the cores or GPUs of a start: the unit, how many of it, the processor's name."""
+    """Return the unit (core or GPU) of a start, the number of units, and the processor's name."""
     if cores := _CORES.fullmatch(start["hardware"]):
         return "core", start["processes"] * int(cores[2]), cores[1]
     return "GPU", start["processes"], start["hardware"]
 
 
 def ours(text: str, runs: str | None) -> Cell:
-    """Make a cell that comes from `runs`: names, with spaces between them; missing for what the paper printed."""
+    """Make a cell with its `runs`: names separated by spaces, or missing for the paper's numbers."""
     return Cell(text, tuple(runs.split()) if text and isinstance(runs, str) else ())
 
 
@@ -86,9 +86,9 @@ def mean_draws(runs: pd.DataFrame) -> np.ndarray:
 
 
 def over_seeds(runs: pd.DataFrame, key: str, means: dict[str, str], firsts: list[str]) -> pd.DataFrame:
-    """Average runs by `key`: the means of columns by new names, with their standard deviations (`bleu_sd`).
+    """Average runs by `key`: means of columns under new names, with their standard deviations (`bleu_sd`).
 
-    Further columns: `firsts` of the first run; seeds; runs; from `low` to `high`, 95 % of means on resampled sentences.
+    Further columns: `firsts` from the first run; seeds; runs; `low` and `high`, the 95 % interval of the mean.
     """
     ends = (("", "mean"), ("_sd", "std"))
     averaged = {name + end: (column, how) for name, column in means.items() for end, how in ends}
@@ -102,7 +102,7 @@ def mean_cell(scores: pd.DataFrame, name: str, decimals: int) -> Cell:
     return ours(mean_text(scores[name].mean(), scores[name].std(), decimals), " ".join(scores["name"]))
 
 
-# Cells of a frame's row: the frame has `bleu`, `bleu_sd`, `low`, `high` and `runs`, or these after a prefix.
+# Cells of a frame's row. The frame has the columns `bleu`, `bleu_sd`, `low`, `high` and `runs`, or these with a prefix.
 
 
 def mean(name: str, decimals: int, prefix: str = "") -> Callable[[dict], Cell]:
@@ -119,7 +119,7 @@ def interval_95(prefix: str = "") -> Callable[[dict], Cell]:
 
 
 def from_paper(difference: str, printed: str, prefix: str = "") -> Callable[[dict], Cell]:
-    """Show ours less the paper's, with a mark where the latter lies within our interval; blank without either."""
+    """Format our score minus the paper's, with a mark if the paper's is in our interval. Blank if one is missing."""
 
     def cell(row: dict) -> Cell:
         value, papers, low, high = (row.get(prefix + name) for name in (difference, printed, "low", "high"))
@@ -132,7 +132,7 @@ def from_paper(difference: str, printed: str, prefix: str = "") -> Callable[[dic
 
 
 def score_row(model: str, row: dict, score: str, prefix: str = "") -> Row:
-    """Make a line of the page's summary: our score beside the paper's."""
+    """Make a line of the page's summary with our score and the paper's."""
     return {
         "Model": model,
         "Ours": mean(score, 1, prefix)(row),
@@ -148,9 +148,9 @@ def score_row(model: str, row: dict, score: str, prefix: str = "") -> Row:
 def paired(own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None) -> Difference:
     """Compare two systems by paired bootstrap resampling and by seed variance.
 
-    own, other: a row per run, with name, bleu (or another score in its place) and its draws. pool: runs that estimate
-    the seed variance; by default those of both systems. Two ways to use the same runs (two searches, say) are compared
-    run by run, and other runs are left out.
+    own, other: a row per run with name, bleu (or another score under this name) and its bootstrap samples (draws).
+    pool: runs for the estimate of seed variance; the default is both systems. Two uses of the same runs, such as two
+    searches, are compared run by run, and other runs are omitted.
     """
     same = sorted(set(own["name"]) & set(other["name"]))
     if same:
@@ -176,7 +176,7 @@ def firm(frame: pd.DataFrame) -> pd.Series:
 
 
 def verdict_column(measured: str, key: str, runs: str) -> Column:
-    """Show the verdict `key` of one of two sets, bold where the row is `firm`; `runs`: where it is from."""
+    """Return a column with the verdict `key` of one set, bold if the row is `firm`. `runs`: column of its runs."""
     shown = {True: "**{}**", False: "{}"}
     return Column(f"Verdict, {measured}", lambda row: ours(shown[row["firm"]].format(row[key]), row[runs]), text=True)
 
@@ -196,12 +196,12 @@ def note(table: str, name: str, **values) -> str:
 
 
 def captioned(name: str, grid: Grid, notes: list[Note], found: str = "", scores: Iterable[Row] = (), **values) -> Table:
-    """Put a table together with its caption, into which `values` are filled; it gets its title when it is written."""
+    """Make a table with its caption, filled with `values`. The table gets its title when it is written."""
     return Table(name, "", note(name, "caption", **values), grid, notes, found, list(scores))
 
 
 def fixed(*names: str) -> list[Note]:
-    """Give texts of words.toml by table and name: `scores.chance`."""
+    """Return a text of words.toml by table and name, such as `scores.chance`."""
     return [note(*name.split(".")) for name in names]
 
 
@@ -211,13 +211,13 @@ def missing(expected: Iterable[str], present: Iterable[str]) -> list[str]:
 
 
 def gaps(expected: Iterable[str], runs: pd.DataFrame) -> list[Note]:
-    """Name the missing runs in a paragraph; none where all are there."""
+    """List the missing runs in a paragraph, or return nothing."""
     names = ", ".join(missing(expected, runs["name"]))
     return [note("scores", "gaps", names=names)] if names else []
 
 
 def ladder(runs: pd.DataFrame) -> Grid:
-    """Lay out a row per task and variant of the score: its mean over seeds for each experiment, and its signature."""
+    """Make a grid with a row per task and metric: its mean over seeds for each experiment, and its signature."""
     rows = []
     for task, of_task in runs.groupby("task", sort=False):
         for name, first in of_task["variants"].iloc[0].items():
@@ -232,7 +232,7 @@ def ladder(runs: pd.DataFrame) -> Grid:
 def provenance(
     runs: pd.DataFrame, metrics: dict[str, str] = BLEU_METRICS, words: str = "Where ours come from:"
 ) -> list[Note]:
-    """Lay out a row per run: these metrics under their headings, and how and where it was trained."""
+    """Make a grid with a row per run: metrics under their headings, and details of its training."""
     decoding = "beam {0[beam]}, alpha {0[alpha]}, extra_length {0[extra_length]}"
     columns = [
         Column("Run", "name", text=True),

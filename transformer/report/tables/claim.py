@@ -1,4 +1,4 @@
-"""The paper's first claim (§1, §6.1), tested under Table 2: base is better than other architectures, and cheaper."""
+"""The test of the paper's first claim (§1, §6.1) below Table 2: base is better and cheaper than other architectures."""
 
 from dataclasses import replace
 from math import nan
@@ -18,9 +18,9 @@ COSTS = {"flops": "FLOPs", "seconds": "seconds"}
 
 
 def read_costs(metrics: list[str], runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Read each run's `dev_bleu` by step, with the `flops` and `seconds` of its training so far, from 0 BLEU at step 0.
+    """Read each run's `dev_bleu` by step with its cumulative `flops` and `seconds`, starting with BLEU 0 at step 0.
 
-    All steps of a run count as equal in FLOPs. Seconds are interpolated between log entries, and summed over processes.
+    All steps of a run have equal FLOPs. Seconds are interpolated between log entries and summed over processes.
     """
     logs, costs = {Run(path.parent).name: path for path in map(Path, metrics)}, {}
     for run in runs[runs["name"].isin(list(logs))].to_dict("records"):
@@ -48,9 +48,9 @@ def read_long(lengths: list[str]) -> pd.DataFrame:
 def verdicts(
     runs: pd.DataFrame, costs: dict[str, pd.DataFrame], long: pd.DataFrame, architectures: dict[str, str]
 ) -> list[Row]:
-    """Compare base with each row of another architecture: a line for each task and part of the claim.
+    """Compare base with each row of another architecture. Return a line per task and part of the claim.
 
-    There is none where base is no Transformer.
+    Without a Transformer as base, there are no lines.
     """
     transformers = [name for name, architecture in architectures.items() if architecture == "transformer"]
     rows: list[Row] = []
@@ -60,7 +60,7 @@ def verdicts(
         of_task = runs[runs["task"] == task]
         base = of_task[of_task["experiment"].isin({"base"} & set(transformers))]
         steps = " and ".join(dict.fromkeys(f"{each['steps'].mean():,.0f}" for each in (base, other)))
-        learned = base["bleu"].mean() >= TRANSLATES <= other["bleu"].mean()  # both, or there is nothing to compare
+        learned = base["bleu"].mean() >= TRANSLATES <= other["bleu"].mean()  # only comparable if both have learned
         parts = [(f"steps: {steps}; test", base, other, of_task)]
         of_length = [long[(long["task"] == task) & (long["experiment"] == name)] for name in ("base", experiment)]
         if all(map(len, of_length)):
@@ -72,7 +72,7 @@ def verdicts(
             if len(own) and len(against):
                 found = cells.paired(own, against, pool)
                 value, low, high = (cells.difference_text(each, 1) for each in found[2:5])
-                interval = "" if found.low == found.high else f" ({low} to {high})"  # none of one seed's dev BLEU
+                interval = "" if found.low == found.high else f" ({low} to {high})"  # one seed's dev BLEU has none
                 texts = verdict("higher", found) if learned else INCONCLUSIVE, value + interval
                 names, p = found.runs, found.p
             row = {"Compared": f"{task.upper()}: `base` − `{experiment}`", "At equal": equal}
@@ -87,11 +87,11 @@ def verdicts(
 def _at_equal(
     cost: str, both: pd.DataFrame, costs: dict[str, pd.DataFrame]
 ) -> tuple[str, pd.DataFrame, pd.DataFrame, None]:
-    """Return runs of both systems with dev BLEU where the cheapest training ends; seconds, on one kind of hardware."""
+    """Return runs of both systems with dev BLEU at the cost of the cheapest training. Seconds need equal hardware."""
     both = both[both["name"].isin(list(costs))]
     if cost == "seconds":
         both = both[both.groupby("hardware")["experiment"].transform("nunique") == 2]
-        both = both[both["hardware"].isin(both["hardware"].mode()[:1])]  # that of most runs
+        both = both[both["hardware"].isin(both["hardware"].mode()[:1])]  # the most frequent hardware
     curves = [costs[name] for name in both["name"]]
     budget = min((curve[cost].iloc[-1] for curve in curves), default=0.0)
     scores = [float(np.interp(budget, curve[cost], curve["dev_bleu"])) for curve in curves]

@@ -1,4 +1,4 @@
-"""A table for readers as data, and in Markdown, LaTeX and HTML; CSV beside them holds all digits."""
+"""A table for readers as JSON, Markdown, LaTeX and HTML. A CSV file has all digits."""
 
 import json
 import re
@@ -17,16 +17,16 @@ _CODE = re.compile(r"`([^`]*)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _BREAKABLE = re.compile(r"[:/|+]")
 _POWER = re.compile(r"(?<=\w)\^(-?\d+(?:\.\d+)?)")
-# What LaTeX cannot print as it stands.
+# Replacements for characters that LaTeX cannot print.
 _IN_LATEX = {"±": r"$\pm$", "·": r"$\cdot$", "≤": r"$\le$", "≥": r"$\ge$", "†": r"$\dagger$", "‡": r"$\ddagger$"}
 _IN_LATEX |= {"−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "β": r"$\beta$", "ε": r"$\epsilon$", "√": r"$\surd$"}
 _IN_LATEX |= {"“": "``", "”": "''", "’": "'", "–": "--", "—": "---", "…": r"\dots{}", "é": r"\'e", "§": r"\S{}"}
-_PAGE = 40  # rows of a grid in the notes: LaTeX breaks none between pages
+_PAGE = 40  # maximum rows of a grid in the notes, because LaTeX does not break grids between pages
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of ours as readers see it, and the runs that it comes from, each as `task/experiment/seed`."""
+    """One of our numbers as text, with its runs as `task/experiment/seed`."""
 
     text: str
     runs: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ Row = dict[str, str | Cell]  # by heading
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows with the same headings in the same order. The columns `words` are set to the left, numbers to the right."""
+    """Rows with the same headings in the same order. Columns in `words` are left-aligned, numbers right-aligned."""
 
     words: tuple[str, ...]
     rows: list[Row]
@@ -52,24 +52,24 @@ class Grid:
 
     @property
     def sides(self) -> list[str]:
-        """The side that each column is set to."""
+        """The alignment of each column."""
         return ["left" if heading in self.words else "right" for heading in self.rows[0]]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `cell` is a column of the frame behind it, or makes a cell from the frame's row."""
+    """A column of a table. `cell` is a column of the underlying frame, or a function of the frame's row."""
 
     heading: str
     cell: str | Callable[[dict], str | Cell]
     detail: bool = False  # in the second grid
-    text: bool = False  # set to the left
-    key: bool = False  # a text that names the row: in both grids
-    format: str = ""  # of the frame's number, and of its row by name; blank for a missing number
+    text: bool = False  # left-aligned
+    key: bool = False  # a name of the row, which is in both grids
+    format: str = ""  # format of the frame's number, with the row's values by name; blank for a missing number
 
 
 def lay_out(frame: pd.DataFrame, columns: list[Column], detail: bool = False) -> Grid:
-    """Lay out a frame as the main grid, or the one of details."""
+    """Convert a frame to the main grid or to the grid of details."""
     chosen = [column for column in columns if column.key or column.detail == detail]
     words = tuple(column.heading for column in chosen if column.text or column.key)
 
@@ -85,14 +85,14 @@ Note = str | list[str] | Grid  # a paragraph, a list, or a further grid
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption and notes, in which text in backquotes is set as code, and text in ** bold."""
+    """A table with its caption and notes. Text in backquotes becomes code, and text in ** becomes bold."""
 
-    name: str  # table2: then its caption begins with Table 2
+    name: str  # for example table2, with a caption that begins with Table 2
     title: str  # its heading on the page
     caption: str
     grid: Grid
     notes: list[Note]
-    found: str = ""  # the findings in a sentence, and our scores beside the paper's, for the page's summary
+    found: str = ""  # for the page's summary: the findings in a sentence, and our and the paper's scores
     scores: list[Row] = field(default_factory=list)
 
     @property
@@ -101,12 +101,12 @@ class Table:
         return f"Table {number[1]}." if number else ""
 
 
-# Those behind them depend on the processor.
+# Further digits depend on the processor.
 NINE_DIGITS = "{:.9g}"
 
 
 def write_table(table: Table, output: str, frame: pd.DataFrame) -> None:
-    """Write `output`.csv, `frame` with nine digits, and the table as .json, .md, .tex and .html."""
+    """Write the frame with nine digits as OUTPUT.csv, and the table as .json, .md, .tex and .html."""
     rounded = frame.map(lambda value: float(NINE_DIGITS.format(value)) if isinstance(value, float) else value)
     parts = {"csv": rounded.to_csv(index=frame.index.name is not None)}
     parts |= {"json": json.dumps(asdict(table), indent=1, ensure_ascii=False) + "\n"}
@@ -127,17 +127,17 @@ def _markdown(table: Table) -> str:
 
 
 def _markdown_grid(grid: Grid) -> str:
-    """Write the rows as a table of Markdown, each column as wide as its widest cell; nothing without rows."""
+    """Format the rows as a Markdown table with aligned columns. Without rows, return ""."""
     if not grid.rows:
         return ""
     lines = [[str(cell).replace("|", r"\|") for cell in line] for line in grid.lines]
-    # Of headings tabulate makes columns wider: as a first row, the headings come below the rule.
+    # tabulate would widen columns for headings. As a first row they are below the rule, so swap the two lines.
     rule, head, *rows = tabulate(lines, tablefmt="pipe", disable_numparse=True, colalign=grid.sides).split("\n")
     return "\n".join([head, rule, *rows])
 
 
 def _latex(table: Table) -> str:
-    r"""Write a float, as wide as the line at most, then the notes. Documents need booktabs, graphicx and T1 fonts."""
+    r"""Format a float of up to the line's width, then the notes. Documents need booktabs, graphicx and T1 fonts."""
     caption = rf"\caption{{{_latex_text(table.caption)}}}\label{{tab:{table.name}}}"
     parts = [f"\\begin{{table}}[ht]\\centering{caption}\n{_latex_grid(table.grid)}\n\\end{{table}}"]
     for note in table.notes:
@@ -153,7 +153,7 @@ def _latex(table: Table) -> str:
 
 
 def _latex_grid(grid: Grid) -> str:
-    r"""Write a tabular that \resizebox shrinks to the line where it is wider; nothing if there are no rows."""
+    r"""Format a tabular that \resizebox shrinks to the line's width. Without rows, return ""."""
     if not grid.rows:
         return ""
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
@@ -177,12 +177,12 @@ def _latex_text(text: str | Cell) -> str:
 
 
 def html(table: Table, scrolls: str = "") -> Markup:
-    """Write the table, cells with their runs in `data-runs`, and the notes; grids scroll in boxes called `scrolls`."""
+    """Format the table, with runs in `data-runs`, and the notes. Grids scroll in boxes with the label `scrolls`."""
     return Markup(marked_environment().get_template("table.html").render(table=table, scrolls=scrolls))
 
 
 def marked_environment() -> jinja2.Environment:
-    """Return the environment of the templates, with the filter `marked`, which sets code and exponents."""
+    """Return the template environment with the filter `marked`, which formats code and exponents."""
 
     def marked(text: str | Cell) -> Markup:
         parts = _CODE.split(str(text))  # texts and codes in turn

@@ -1,4 +1,4 @@
-"""Table 1 (§4): complexity per layer, sequential operations and path lengths, the paper's and ours."""
+"""Table 1 (§4): the paper's and our complexity per layer, sequential operations and path lengths."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from transformer.storage.records import Measured, Recalled, read_summed
 
 
 def table1(*, paper: str, measured: str, recall: list[str]) -> tuple[Table, pd.DataFrame]:
-    """Make the table. measured: layers.json. recall: recall.json, if it is there."""
+    """Make the table. measured: layers.json. recall: recall.json, or nothing."""
     layers = read_summed(measured, Measured)
     frame = _compare_layers(read_printed(paper).set_index("layer"), layers)
     rows, times = frame.reset_index(), pd.DataFrame(layers["times"])
@@ -42,7 +42,7 @@ def table1(*, paper: str, measured: str, recall: list[str]) -> tuple[Table, pd.D
 
 
 def accuracies(recalled: Recalled) -> dict[str, pd.DataFrame]:
-    """Return accuracies by architecture, each with a row for each seed and a column for each distance."""
+    """Return accuracies by architecture, with a row per seed and a column per distance."""
     names = {"transformer": "Attention", "lstm": "Recurrence", "conv": "Convolution"}
     rows: dict[str, list[dict[int, float]]] = {}
     for model in recalled["models"]:
@@ -82,9 +82,9 @@ _POWER_COLUMNS = [
 
 
 def _crossing(times: pd.DataFrame, grid: str) -> dict[str, str]:
-    """Find where self-attention and recurrence multiply as often, and where they take as long, as `grid` grows.
+    """Describe the sizes `grid` at which self-attention and recurrence have equal multiplications and equal times.
 
-    The latter lies between two measured sizes, on straight lines between logarithms; or it is not among them.
+    Equal times are interpolated linearly between logarithms of measured sizes, if these include the crossing.
     """
     fixed = "d" if grid == "n" else "n"
     seconds = times[times["grid"] == grid].pivot(index=[fixed, grid], columns="layer", values="seconds").sort_index()
@@ -98,9 +98,9 @@ def _crossing(times: pd.DataFrame, grid: str) -> dict[str, str]:
 
 
 def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
-    """Join the paper's cells and ours, a row per layer type: powers (`n_timed`), and lengths for each n (`path_8`)."""
+    """Join the paper's and our cells, a row per layer type: powers (`n_timed`) and lengths for each n (`path_8`)."""
     columns, connections = ["complexity", "sequential", "path"], pd.DataFrame(measured["connections"])
-    layers = list(dict.fromkeys([*paper.index, *connections["layer"]]))  # older measurements lack some
+    layers = list(dict.fromkeys([*paper.index, *connections["layer"]]))  # older measurements have fewer types
     printed = paper[columns].add_prefix("paper_").reindex(layers, fill_value="")
     formulas = {layer: " + ".join(map(str, cost)) for layer, cost in COSTS.items()}
     formulas = pd.Series(formulas, name="multiply_adds").reindex(printed.index, fill_value="")
@@ -117,9 +117,9 @@ def _compare_layers(paper: pd.DataFrame, measured: Measured) -> pd.DataFrame:
 
 
 def _power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
-    """Fit b of values ~ sizes^b over the larger half of the sizes, with the least and the greatest between neighbours.
+    """Fit b of values ~ sizes^b over the larger half of the sizes, with minimum and maximum between neighbours.
 
-    The middle one of an odd number counts as large. Raises InputError on fewer than two large sizes.
+    The larger half includes the middle of an odd number of sizes. Raises InputError if it has fewer than two.
     """
     large = sizes[sizes >= np.median(sizes)].sort_values()
     if large.nunique() < 2:
@@ -127,5 +127,5 @@ def _power(sizes: pd.Series, values: pd.Series) -> tuple[float, float, float]:
     x, y = np.log(large), np.log(values[large.index])
     slope, _ = np.polyfit(x, y, 1)
     between = np.diff(y) / np.diff(x)
-    # The last digits depend on the processor, and are noise.
+    # The last digits depend on the processor.
     return tuple(round(float(b), 9) for b in (slope, between.min(), between.max()))

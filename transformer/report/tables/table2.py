@@ -1,6 +1,6 @@
-"""Table 2 (§6.1): BLEU and the FLOPs of training, the paper's systems and then ours, means over seeds.
+"""Table 2 (§6.1): BLEU and training FLOPs of the paper's systems and of ours, as means over seeds.
 
-And a table of the data and the trainings that the paper states (§5.1, §5.2, §6.3), beside ours.
+The second table compares the paper's data and training (§5.1, §5.2, §6.3) with ours.
 """
 
 import re
@@ -36,9 +36,8 @@ def table2(
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    settings: the paper's Table 3. stated: the paper's trainings. metrics: the logs of base and of other architectures.
-    lengths: their analyses by length.
-    expected: runs by name. architectures: by experiment.
+    settings: the paper's Table 3. stated: the paper's training. metrics: logs of base and of other architectures.
+    lengths: their analyses by length. expected: names of runs. architectures: by experiment.
     """
     runs = read_scores(score)
     require_one(runs, "planned_steps", by=["task", "experiment"])
@@ -109,7 +108,7 @@ def _columns_of(tasks: list[str], compared: bool) -> list[Column]:
 
 
 def _counted(model: str, settings: str | Path, stated: pd.DataFrame) -> dict[str, float]:
-    """Count the FLOPs of a training of the paper's in each task (`en-de_counted`); none of others' systems."""
+    """Count the FLOPs of the paper's own models for each task (`en-de_counted`)."""
     changed = cells.read_printed(settings).set_index("experiment")["changed"]
     sizes = {name: dict(re.findall(r"(\w+)=(\d+)(?![.\d])", changed[name])) for name in TABLE_2}
     counted = {}
@@ -122,7 +121,7 @@ def _counted(model: str, settings: str | Path, stated: pd.DataFrame) -> dict[str
 
 
 def read_systems(path: str | Path) -> list[dict[str, str]]:
-    """Read what the paper printed: model, by ("published" or "paper") and the cells that are not blank."""
+    """Read the paper's rows: model, by ("published" or "paper") and the cells that are not blank."""
     table = cells.read_printed(path)
     table["by"] = table.pop("system").replace("transformer", "paper")
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
@@ -131,9 +130,9 @@ def read_systems(path: str | Path) -> list[dict[str, str]]:
 def _systems(
     paper: list[dict], runs: pd.DataFrame, label: str, data_of_paper: bool, architectures: dict[str, str]
 ) -> pd.DataFrame:
-    """Put together a row per system, the paper's and then ours, with columns for each task (`en-de_bleu`).
+    """Make a row per system, first the paper's, then ours, with columns for each task (`en-de_bleu`).
 
-    The paper's cells are text. Its systems that say nothing about our tasks are left out, unless there are no runs.
+    The paper's cells are text. Its systems without our tasks are omitted, unless there are no runs.
     """
     names = [f"{metric}{end}" for metric in cells.BLEU_METRICS for end in ("", "_sd")]
     names += ["low", "high", "paper", "difference", "flops", "counted", "steps", "seeds", "runs"]
@@ -149,7 +148,7 @@ def _systems(
             values = dict(cells.over_seeds(seeds, "experiment", means, []).iloc[0])
             sustained = seeds["seconds"] * seeds["processes"] * seeds["hardware"].map(single_precision)
             values |= {"flops": sustained.mean(skipna=False), "steps": str(round(seeds["steps"].mean()))}
-            # A mean over kinds of hardware would be the time of none.
+            # A mean over different hardware has no meaning.
             times = (seeds["seconds"] * seeds["processes"]).groupby(seeds["hardware"], sort=False).mean()
             values["seconds"] = "; ".join(f"{time:,.0f} on {hardware}" for hardware, time in times.items())
             values["parameters"] = str(seeds["parameters"].iloc[0])
@@ -164,7 +163,7 @@ def _systems(
 def training(
     *, paper: str, run: list[str], data: list[str], expected: list[str], subwords: dict[str, int]
 ) -> tuple[Table, pd.DataFrame]:
-    """Make the table. run, data: run.json of each run, and data.json of each task. subwords: by task, as configured."""
+    """Make the table. run, data: run.json of each run and data.json of each task. subwords: number by task."""
     learned = {manifest["sha256"]: manifest["splits"]["train"] for manifest in map(read_manifest, data)}
     records = list(map(read_trained, run))
     rows = [_measure(each, learned.get(each["data_sha256"], {}), subwords[each["task"]]) for each in records]
@@ -172,7 +171,7 @@ def training(
     runs, keys = runs.astype(dict.fromkeys(_STATED, float)), ["task", "experiment"]
     groups = runs.groupby(keys, sort=False)
     ours = groups[list(_STATED)].mean().join(groups["name"].agg(" ".join).rename("runs"))
-    # A mean over machines is the speed of none of them.
+    # A mean speed over different machines has no meaning.
     speeds = runs.groupby([*keys, "machine"], sort=False)["step_seconds"].mean().map(NINE_DIGITS.format).reset_index()
     ours["step_seconds"] = speeds.groupby(keys)["step_seconds"].agg(" / ".join)
     ours = ours.join(groups["machine"].agg(lambda machines: " / ".join(machines.unique()))).reset_index()
@@ -186,7 +185,7 @@ def training(
 
 
 def _measure(run: Trained, learned: dict[str, int], subwords: int) -> dict[str, Any]:
-    """Put together the numbers of one training. learned: counts of the training split, of which old files lack some."""
+    """Collect the numbers of one training. learned: counts of the training split; old files have fewer."""
     unit, count, _ = cells.units(run["starts"][-1])
     tokens = {side: run.get(side, nan) for side in ("source_tokens", "target_tokens")}
     numbers = {"pairs": learned.get("kept", nan), "subwords": subwords, "steps": run["steps"]}
@@ -203,7 +202,7 @@ def _stated(row: dict[str, Any], name: str) -> str | Cell:
 
 
 _KEYS = {"task": "Task", "experiment": "Model", "by": "From"}
-_STATED = {  # heading, format, and whether in the second grid
+_STATED = {  # heading, format, and whether the column is in the second grid
     "pairs": ("Sentence pairs", "{:,.0f}", False),
     "subwords": ("Subwords", "{:,.0f}", False),
     "source_tokens": ("Source tokens a batch", "{:,.0f}", False),

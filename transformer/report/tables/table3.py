@@ -1,6 +1,6 @@
 """Table 3 (§6.2): variations on the base model, measured twice.
 
-On the dev set by the last checkpoints alone, as §6.2 averages none; and on the test set by averaged weights.
+On the dev set with the last checkpoints, because §6.2 does not average; and on the test set with averaged weights.
 """
 
 import re
@@ -14,8 +14,12 @@ from transformer.evaluation.scores import read_scores, require_one
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 
-_PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # by the paper, which leaves some blank
-_AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds, and where from
+_PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # of the paper, which has blank cells
+_AVERAGED = {
+    "perplexity": "dev_perplexity",
+    "bleu": "bleu",
+    "sacrebleu": "sacrebleu",
+}  # means over seeds, by their source columns
 TEST = "test_"  # begins the columns of the second measurement
 _NO_VERDICTS = ("", significance.NOT_TESTABLE, significance.NO_EFFECT)
 
@@ -31,7 +35,7 @@ def table3(
     expected: list[str],
     values: dict[str, str],
 ) -> tuple[Table, pd.DataFrame]:
-    """Make the table. score, test: score files on the dev set and on the test set. values: settings by experiment."""
+    """Make the table. score, test: score files on the dev and the test set. values: settings by experiment."""
     runs, tested = read_last(score), read_last(test)
     frame = variations(read_variations(paper), runs, tested, data_of_paper)
     compared, base = bool(frame["from_paper"].notna().any()), runs[runs["experiment"] == "base"]
@@ -93,7 +97,7 @@ _COLUMNS = [
 
 
 def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
-    """Count the verdicts on the paper's differences; separately of rows that change P_drop by another amount."""
+    """Count the verdicts on the paper's differences. Rows with another change of P_drop are counted separately."""
 
     def dropouts(texts: Mapping[str, str], name: str) -> list[float]:
         return list(map(float, re.findall(r"P_drop=([\d.]+)", f"{texts['base']}; {texts.get(name, '')}")))
@@ -108,7 +112,7 @@ def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
 
 
 def _count(frame: pd.DataFrame) -> str:
-    """Count and name rows by their two verdicts; † marks a bold verdict."""
+    """Count and list rows by their two verdicts. † marks a bold verdict."""
     texts = []
     for (dev, test), rows in frame.groupby(["verdict", f"{TEST}verdict"], sort=False):
         names = ", ".join(f"`{row.Index}`{'†' * row.firm}" for row in rows.itertuples())
@@ -118,12 +122,12 @@ def _count(frame: pd.DataFrame) -> str:
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
-    """Read what the paper printed, by experiment: row, changed and `_PRINTED_COLUMNS`, all text."""
+    """Read the paper's rows by experiment: row, changed and `_PRINTED_COLUMNS`, all as text."""
     return cells.read_printed(path)[["experiment", "row", "changed", *_PRINTED_COLUMNS]].set_index("experiment")
 
 
 def read_last(scores: list[str]) -> pd.DataFrame:
-    """Read the scores of one task's last checkpoints. Raises InputError on files of something else."""
+    """Read the scores of one task's last checkpoints. Raises InputError on other files."""
     runs = read_scores(scores)
     require_one(runs, "task")
     require_one(runs, "planned_steps", "parameters", by="experiment")
@@ -131,7 +135,7 @@ def read_last(scores: list[str]) -> pd.DataFrame:
 
 
 def variations(paper: pd.DataFrame, runs: pd.DataFrame, tested: pd.DataFrame, data_of_paper: bool) -> pd.DataFrame:
-    """Put together a row per experiment, the paper's first; `difference` is from base, `from_paper` from the paper."""
+    """Make a row per experiment in the paper's order. `difference` is from base, `from_paper` from the paper."""
     means = cells.over_seeds(runs, "experiment", _AVERAGED, ["parameters", "steps"])
     means["steps"] = runs.groupby("experiment")["steps"].mean().round()
     printed = paper.rename(columns={column: f"paper_{column}" for column in _PRINTED_COLUMNS})
@@ -151,7 +155,7 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, tested: pd.DataFrame, da
 
 
 def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
-    """Test each experiment's difference from base, if that was run, and whether it replicates the paper's."""
+    """Test each experiment's difference from base, if base exists, and whether it replicates the paper's."""
     base, rows = runs[runs["experiment"] == "base"], {}
     others = runs[runs["experiment"] != "base"] if len(base) else base
     for experiment, same in others.groupby("experiment"):

@@ -1,4 +1,4 @@
-"""Table 4 (§6.3): labelled bracketing F1 of the paper's parsers, and means over seeds of ours, on trees at hand."""
+"""Table 4 (§6.3): labelled bracketing F1 of the paper's parsers and of ours, as means over seeds on available trees."""
 
 import pandas as pd
 
@@ -8,10 +8,10 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Note, Table, lay_out
 from transformer.storage.records import Parsed, read_of_run, run_name
 
-# What is averaged over seeds: percentages, then numbers of sentences.
+# Columns that are averaged over seeds: percentages, then numbers of sentences.
 _MEANS = ["f1", "recall", "precision", "f1_short", "f1_without_repair", "f1_evalb", "tagging"]
 _MEANS += ["repaired", "errors_evalb"]
-WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"  # how the paper names its training
+WSJ, SEMI_SUPERVISED = "WSJ only, discriminative", "semi-supervised"  # the paper's names of training settings
 
 
 def table4(
@@ -28,9 +28,9 @@ def table4(
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    score, constrained, dev: score files on the test set, by constrained search, and on the dev set. out_of_domain: by
-    constrained search on the treebank `out_of_domain_label`. task: by name, the training data (`training`), the test
-    treebank (`label`), and whether silver trees are among the training data (`silver`).
+    score, constrained, dev: score files on the test set, with constrained search, and on the dev set. out_of_domain:
+    with constrained search on the treebank `out_of_domain_label`. task: by name, the training data (`training`), the
+    test treebank (`label`), and whether the training data include silver trees (`silver`).
     """
     runs = _read_f1(score)
     others = {"constrained": _read_f1(constrained), "dev": _read_f1(dev)}
@@ -64,7 +64,7 @@ def _repaired(row: dict) -> Cell:
 
 _PARSER_COLUMNS = [
     Column("Parser", "parser", key=True),
-    # Ours are named by their task, as the words for what they learned from may be many.
+    # Our parsers have the name of their task, because descriptions of training data can be long.
     Column("Training", lambda row: row["task"] if row["by"] == "ours" else row["training"], key=True),
     Column("From", "by", text=True),
     Column("Learned from", "training", detail=True, text=True),
@@ -77,7 +77,9 @@ _PARSER_COLUMNS = [
     Column("Recall", cells.mean("recall", 1), detail=True),
     Column("Precision", cells.mean("precision", 1), detail=True),
     Column("F1, constrained", cells.mean("f1_constrained", 1), detail=True),
-    Column("F1, dev", cells.mean("f1_dev", 1), detail=True),  # by which §6.3 chooses dropout, rate and beam
+    Column(
+        "F1, dev", cells.mean("f1_dev", 1), detail=True
+    ),  # §6.3 uses it to choose dropout, learning rate and beam size
     Column(
         "F1, EVALB",
         lambda row: cells.ours(f"{cells.mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"]),
@@ -111,7 +113,7 @@ def _parsers(
     tasks: dict[str, dict],
     data_of_paper: bool,
 ) -> pd.DataFrame:
-    """Put together a row per parser: the paper's, with its text, then ours, one a task."""
+    """Make a row per parser: the paper's as text, then ours with one row per task."""
     rows = cells.over_seeds(runs, "task", {name: name for name in _MEANS}, ["sentences", "steps", "parameters"])
     low_high = [rows.pop(name) for name in ("low", "high")]
     for name, scores in others.items():
@@ -119,7 +121,7 @@ def _parsers(
     silver = pd.Series([tasks[task]["silver"] for task in rows.index], index=rows.index, dtype=bool)
     printed = paper[paper["by"] == "paper"].set_index("training")["f1"].astype(float)
     rows = rows.join(low_high).assign(paper=silver.map({True: printed[SEMI_SUPERVISED], False: printed[WSJ]}))
-    # The paper's silver trees are not public: whatever learns from others has other data.
+    # The paper's silver trees are not public, so a parser with other silver trees has other data.
     rows["difference"] = (rows["f1"] - rows["paper"]).where(~silver & data_of_paper)
     rows["training"] = [tasks[task]["training"] for task in rows.index]
     rows["label"] = [tasks[task]["label"] for task in rows.index]

@@ -1,7 +1,7 @@
-"""Table 5: what the paper says, or takes for granted, of its own design, tested.
+"""Table 5: tests of the paper's explicit and implicit claims about its design.
 
-The paper has no such table. workflow/paper/table5.csv has each claim, what was published of it, and the row that tests
-it: a run that leaves the part out, against one that has it, or an analysis of trained runs (evaluation/analyses).
+The paper has no such table. workflow/paper/table5.csv has each claim, published results, and the row that tests it. A
+row compares runs without and with a part of the model, or is an analysis of trained runs (evaluation/analyses).
 """
 
 from collections.abc import Iterable
@@ -21,8 +21,10 @@ from transformer.report.tables.render import Cell, Column, Grid, Table, lay_out
 from transformer.report.tables.table3 import read_last
 from transformer.storage.records import read_of_run, run_name
 
-_PERPLEXITY = "perplexity"  # the row that compares it; the others compare BLEU
-ANALYSIS_OF = {row: name for name, analysis in ANALYSES.items() for row in analysis.rows}  # by row of table5.csv
+_PERPLEXITY = "perplexity"  # the only row that compares perplexity; the others compare BLEU
+ANALYSIS_OF = {
+    row: name for name, analysis in ANALYSES.items() for row in analysis.rows
+}  # names of analyses by row of table5.csv
 
 
 def table5(
@@ -39,15 +41,17 @@ def table5(
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    score, test: score files on the dev set and on the test set. ablations: the rows that are trained for this table.
-    expected_analyses: all that should be there, each as ANALYSIS:RUN. analyses: the files of each analysis.
+    score, test: score files on the dev and the test set. ablations: rows trained for this table. expected_analyses: all
+    expected results as ANALYSIS:RUN. analyses: files of each analysis.
     """
     runs, tested = read_last(score), read_last(test)
     analysed = {name: _read_analysis(name, analyses[name]) for name in ANALYSES}
     printed = read_claims(paper)
     published = lay_out(printed[printed["published"] != ""], _PUBLISHED_COLUMNS)
     named = {*printed["row"], *printed["against"]}
-    others = [name for name in runs["experiment"].unique() if name in ablations and name not in named]  # a user's
+    others = [
+        name for name in runs["experiment"].unique() if name in ablations and name not in named
+    ]  # a user's own ablations
     blank = dict.fromkeys(printed, "") | {"against": "base", "effect": nan}
     every = printed.to_dict("records")
     every += [blank | {"claim": f"For comparison: `{name}`.", "row": name} for name in others]
@@ -75,19 +79,19 @@ def table5(
 
 
 def read_claims(path: str) -> pd.DataFrame:
-    """Read table5.csv: `row` is the experiment or the analysis that tests the claim; `effect` is a number."""
+    """Read table5.csv. `row` is the experiment or the analysis that tests the claim, and `effect` is a number."""
     table = cells.read_printed(path)
-    table["effect"] = pd.to_numeric(table["effect"])  # NaN where none was published
+    table["effect"] = pd.to_numeric(table["effect"])  # NaN if none was published
     return table
 
 
 def _compare_claim(
     claim: dict[str, Any], sets: list[tuple[pd.DataFrame, pd.DataFrame]], analysed: dict[str, pd.DataFrame]
 ) -> list[dict[str, Any]]:
-    """Test a claim: add what is `compared`, differences and verdicts, in a row for each comparison.
+    """Test a claim. Add `compared`, differences and verdicts in a row for each comparison.
 
-    sets: of dev and test set, all runs, and those of Table 3, whose seeds are pooled. A trained row has a second
-    difference, `test`, of averaged weights on the test set.
+    sets: for dev and test set, all runs, and Table 3's runs, which are the pool. A trained row has a second difference
+    `test`, with averaged weights on the test set.
     """
     row, against = claim["row"], claim["against"]
     if name := ANALYSIS_OF.get(row):
@@ -109,7 +113,7 @@ def _compare_claim(
 
 
 def _tell(claim: dict[str, Any], own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None):
-    """Compare two systems: the difference, if both were run, and the verdict."""
+    """Return the difference between two systems, if both have runs, and the verdict."""
     if not (len(own) and len(other)):
         return None, "not run"
     difference = cells.paired(own, other, pool)
@@ -118,7 +122,7 @@ def _tell(claim: dict[str, Any], own: pd.DataFrame, other: pd.DataFrame, pool: p
 
 
 def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
-    """List a row per comparison with all digits, for the CSV file."""
+    """Return a row per comparison with all digits for the CSV file."""
     rows = []
     for row in compared:
         start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
@@ -132,7 +136,7 @@ def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
-    """List a line per comparison; several of one claim are named by what they compare, below a line of the claim."""
+    """List a line per comparison. Several comparisons of one claim follow a line with the claim."""
     rows = []
     for _, same in groupby(compared, key=itemgetter("claim", "row", "against")):
         several = list(same)
@@ -146,7 +150,7 @@ def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _difference_column(heading: str, text: str, detail: bool = False, key: str = "difference") -> Column:
-    """Show a field of a difference in BLEU or perplexity, by a format that gets the fields as texts."""
+    """Return a cell function for a difference in BLEU or perplexity. Its format has the fields as texts."""
 
     def cell(row: dict) -> Cell:
         difference, perplexity = row[key], row["row"] == _PERPLEXITY
@@ -183,7 +187,7 @@ _PUBLISHED_COLUMNS = [Column(heading, field, text=True) for heading, field in _P
 
 
 def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
-    """Read a row per file of an analysis, with its run. Raises InputError on files that do not belong together."""
+    """Read a row per file of an analysis with its run. Raises InputError on files that do not belong together."""
     contents, result = [], ANALYSES[name].Result
     for path in paths:
         content = read_of_run(path, result)
@@ -196,7 +200,7 @@ def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
 
 
 def _cell(value: str | Mean | RunsText) -> str | Cell:
-    """Make a cell of what an analysis shows."""
+    """Make a cell with a result of an analysis."""
     match value:
         case Mean(runs, column, decimals):
             return cells.mean_cell(runs, column, decimals)
