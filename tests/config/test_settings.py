@@ -151,6 +151,7 @@ NAMES = [
     ({"experiments/big": MISSING}, "experiments: missing row 'big', which a table needs"),
     ({f"{BOTH}/silver/path": "trees.test"}, f"{BOTH}.test: expected ..., found 'ptb-test', which ... 'trees.test'"),
     ({f"{DEMO}/rows": ["big"]}, f"{DEMO}.rows: expected a list with 'base', because other rows are compared with it"),
+    ({f"{EN_DE}/rows": ["big"]}, f"{EN_DE}.rows: expected a list with 'base', because other rows are compared with it"),
     ({"experiments/d_k-16": {"d_k": 20}}, "scales.demo: en-de: d_k-16: d_k: 20 cannot be divided by 8; ... `rows`"),
 ]
 
@@ -178,6 +179,11 @@ SMALL = ("no-residual-N-2",)  # the demo's base has N: 2 itself
 def test_claims_that_base_contradicts_or_that_repeat_it_or_another_are_not_trained(folder, good, place, base, left_out):
     config = settings.accept(changed(good, {f"{place}base/{key}": value for key, value in base.items()}))
     assert set(config.ablations) - set(ScaleSettings(config, "demo").trained_ablations) == left_out
+
+
+def test_a_task_may_train_fewer_rows_than_its_scale(folder, good):
+    scale = ScaleSettings(settings.accept(changed(good, {f"{EN_DE}/rows": ["base", "big"]})), "demo")
+    assert {run.experiment for run in scale.runs(["en-de"], scale.experiments)} == {"base", "big"}
 
 
 @pytest.mark.parametrize(

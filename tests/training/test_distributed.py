@@ -52,7 +52,7 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, 
         for rank in (single, *ranks):
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)
             expected = single[f"gradient{step}"]
-            # The baselines sum in another order for other batch shapes, and the rounding errors of seven steps accumulate.
+            # The order of sums in the baselines depends on the batch, and rounding errors accumulate over seven steps.
             tolerance = (1e-6 if name == "transformer" else 2e-5) * np.abs(expected).max()
             np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=tolerance)
         parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])

@@ -49,7 +49,8 @@ def test_translators_learn(demo):
     for row in ours:
         assert "grammar" in row["label"]
         least = 15 if "lstm" in row["model"] else 90
-        assert all(least < float(row[f"{task}_bleu"]) < 100.001 for task in ("en-de", "en-fr"))
+        tasks = ("en-de", "en-fr") if row["model"].endswith(("(base)", "(big)")) else ("en-de",)
+        assert all(least < float(row[f"{task}_bleu"]) < 100.001 for task in tasks)
     lines = (demo / "results/demo/runs/en-fr/big/1/metrics.jsonl").read_text().splitlines()
     perplexities = [entry["dev_perplexity"] for entry in map(json.loads, lines) if "dev_perplexity" in entry]
     assert perplexities[-1] < min(2, perplexities[0])

@@ -6,7 +6,6 @@ It does not import torch, because Snakemake and each of its jobs import this mod
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, get_args, get_origin
@@ -258,11 +257,12 @@ def _check_scale(scale: ScaleSettings) -> None:
     """Refuse the faults of a scale."""
     entry, place = scale.entry, ("scales", scale.name)
     of_tasks = {(*place, "tasks", name): task for name, task in entry.tasks.items()}
-    for (where, each), key in product({place: entry, **of_tasks}.items(), ("experiments", "seeds_of", "rows")):
-        for experiment in getattr(each, key, None) or ():
-            _require_named(scale.experiments, experiment, (*where, key), "experiments, baselines and ablations")
-    if entry.rows and "base" not in entry.rows:
-        _refuse((*place, "rows"), "expected a list with 'base', because other rows are compared with it")
+    for where, each in {place: entry, **of_tasks}.items():
+        for key in ("experiments", "seeds_of", "rows"):
+            for experiment in getattr(each, key) or ():
+                _require_named(scale.experiments, experiment, (*where, key), "experiments, baselines and ablations")
+        if each.rows and "base" not in each.rows:
+            _refuse((*where, "rows"), "expected a list with 'base', because other rows are compared with it")
     for name, task in entry.tasks.items():
         for other in scale.config.scales:  # the rules distinguish translation from parsing by the task's name
             if name in ScaleSettings(scale.config, other).parsing:
