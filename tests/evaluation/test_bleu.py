@@ -102,7 +102,7 @@ def test_text_as_people_write_it_has_no_warning():
     assert warned(PLAIN * 10, ["Ein Satz , wie er vorkommt .", *(PLAIN * 10)[1:]]) == []  # one line in twenty may
     lower = [line.lower() for line in PLAIN]
     assert warned(lower, lower) == []
-    assert [line[:11] for line in warned(lower, PLAIN) + warned(PLAIN, lower)] == ["--hyp alone", "--ref alone"]
+    assert [line[:10] for line in warned(lower, PLAIN) + warned(PLAIN, lower)] == ["only --hyp", "only --ref"]
 
 
 @pytest.mark.parametrize("quote", "„“”\u201f«»\u201a\u2018\u2019\u201b\u2039\u203a")

@@ -1,6 +1,7 @@
 """Recorded translations and parses get the recorded scores, byte for byte. Bad score files are reported."""
 
 import gzip
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ from transformer.layout import Resources, Results, Run
 from transformer.model import weights
 from transformer.parsing.treebanks import extract_trees
 from transformer.storage.files import InputError, sha256
+from transformer.storage.provenance import commit, model_code
 
 RECORD = Results(Path(__file__).parents[2] / "results/record/multi30k")
 HERE, CORPORA = Results("results/multi30k"), Resources("resources")
@@ -40,8 +42,11 @@ def recorded(task: str, experiment: str, seed: int, file: str) -> tuple[Run, Pat
 
 
 def rewritten(content: dict) -> str:
-    """Return the text of a score file: indented, with the draws in one line."""
+    """Return the text of a score file from this commit: indented, with its checksum, and the draws in one line."""
+    content["run"]["scored_with"] = {"commit": commit(), "model_code": model_code()}
+    checksum = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     draws = content.pop("draws")
+    content["sha256"] = checksum
     return f'{json.dumps(content, indent=2, ensure_ascii=False)[:-2]},\n  "draws": {json.dumps(draws)}\n}}\n'
 
 

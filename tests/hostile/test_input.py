@@ -45,8 +45,8 @@ REFUSED = {
     "attend \udcff --run R": "expected text in UTF-8, found other bytes in an argument",
     "attend ab --target \udcff --run R": "expected text in UTF-8, found other bytes in an argument",
     "attend \u00a0 --run R": "expected a sentence, found a blank one",
-    f"attend {'ab,' * 150} --run R": "expected up to 100 tokens of a sentence and of its translation, found ",
-    f"attend ab --target {'cd,' * 150} --run R": "expected up to 100 tokens of a sentence and of its ",
+    f"attend {'ab,' * 150} --run R": "expected up to 100 tokens in a sentence and in its translation, found ",
+    f"attend ab --target {'cd,' * 150} --run R": "expected up to 100 tokens in a sentence and in its ",
 }
 
 

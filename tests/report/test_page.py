@@ -59,7 +59,7 @@ def test_what_is_not_there_is_named(text: str):
         "Figure 5: attention and structure": "old",
         "Runs": "no file en-de/base/2/run.json",
     }
-    assert "On this page are 1 table and 2 figures, from 2 trainings at scale <strong>test</strong>." in text
+    assert "This page has 1 table and 2 figures from 2 runs at scale <strong>test</strong>." in text
     assert "A grammar made up" not in text
 
 
@@ -75,7 +75,7 @@ def test_page_without_results_lists_everything_as_missing(tmp_path: Path):
         "Sample translations of en-de/base/1": ANY,
     }
     assert "The data are the paper's." in text
-    assert "A grammar made up the text of this scale." in text
+    assert "The text of this scale is artificial." in text
     assert "<table" not in text
 
 

@@ -53,7 +53,7 @@ def read_profile(folder: Path) -> dict[str, _Job]:
     path = folder / "profile.yaml"  # Snakemake reads this file first
     profile = read_yaml(path if path.exists() else folder / "config.yaml")
     if profile.get("executor") != "slurm":
-        raise InputError(f"{folder}: expected a profile with executor: slurm, found {profile.get('executor')}")
+        raise InputError(f"{folder}: expected a profile with `executor: slurm`, found {profile.get('executor')}")
     default, own, threads = (profile.get(key, {}) for key in ("default-resources", "set-resources", "set-threads"))
     rules = ["default", *dict.fromkeys([*own, *threads])]
     return {rule: _read_job({"cpus_per_task": threads.get(rule)} | default | own.get(rule, {})) for rule in rules}
@@ -78,7 +78,7 @@ def _read_job(resources: dict[str, Any]) -> _Job:
 
 def _read_runtime(text: str) -> int:
     """Return the minutes of a runtime, as Snakemake reads it: a number of minutes, or one with a unit; 0 of others."""
-    from humanfriendly import InvalidTimespan, parse_timespan  # a package of Snakemake
+    from humanfriendly import InvalidTimespan, parse_timespan
 
     try:
         return int(text) if text.isdecimal() else max(round(parse_timespan(text.strip(" '\"")) / 60), 1)

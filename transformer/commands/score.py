@@ -109,8 +109,8 @@ def _listing(content: dict, tokenized: bool) -> str:
     if not tokenized:
         lines += [f"! {line}" for line in warnings(content["hyp_marks"], content["ref_marks"], content["sentences"])]
     if not (tokenized or "ter" in content["scores"]):
-        most = f"{TER_WORDS} words in each line, and {TER_LONG:,} in all beyond the first {TER_SHORT} of each"
-        lines.append(f"! TER is left out: expected at most {most}, found more")
+        most = f"{TER_WORDS} words, and up to {TER_LONG:,} words in total beyond the first {TER_SHORT} of each line"
+        lines.append(f"! TER is left out: expected lines of up to {most}, found more")
     return "\n".join([*lines, "--json FILE writes all metrics with all digits; docs/bleu.md explains the metrics."])
 
 

@@ -1,6 +1,6 @@
 """A scale of the configuration: its sections, its tasks and its runs."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -117,14 +117,14 @@ class ScaleSettings:
         """Return the rows of Tables 2, 3 and 5, by name."""
         return self.config.experiments | self.config.baselines | self.config.ablations
 
-    def runs(self, tasks: Iterable[str], experiments: Collection[str]) -> list[RunName]:
+    def runs(self, tasks: Iterable[str], experiments: Iterable[str]) -> list[RunName]:
         """Return a run for each task, experiment and seed. Experiments that are not in the scale's rows are skipped."""
-        names = [
-            (task, row)
-            for task, row in product(tasks, experiments)
-            if row in (self.entry.tasks[task].rows or self.entry.rows or experiments)
-        ]
+        names = filter(lambda name: self._trains(*name), product(tasks, experiments))
         return [RunName(task, row, seed) for task, row in names for seed in self.seeds(task, row)]
+
+    def _trains(self, task: str, experiment: str) -> bool:
+        limits = self.entry.rows, self.entry.tasks[task].rows
+        return all(rows is None or experiment in rows for rows in limits)
 
     def seeds(self, task: str, experiment: str) -> list[int]:
         """Return the seeds of an experiment: from the task's `seeds_of`, the scale's `seeds_of` or its `seeds`."""
