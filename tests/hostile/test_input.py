@@ -71,7 +71,9 @@ def test_ter_is_left_out_of_many_long_lines(tmp_path, capsys, lines, words, out)
         tmp_path / "text", [" ".join(map(str, source.choices(range(900), k=words))) for _ in range(lines)]
     )
     do("score", "--hyp", text, "--ref", text, "--lang", "en")
-    assert ("! TER is left out: expected at most 300 words in each line, and 3,000" in capsys.readouterr().out) == out
+    assert (
+        "! TER is left out: expected lines of up to 300 words, and up to 3,000 words" in capsys.readouterr().out
+    ) == out
 
 
 def by_bytes(handler):

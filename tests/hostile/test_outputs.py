@@ -100,6 +100,4 @@ def test_a_record_replaces_no_file_of_somebody_else(place, name: str):
 
 def test_devices_may_be_named(place, capfd):
     do("score", "--hyp", "a", "--ref", "b", "--lang", "de", "--json", "/dev/stdout")
-    assert (
-        len(json.loads(capfd.readouterr().out.partition("docs/bleu.md explains the metrics.\n")[2])["sha256"]) == 64
-    )
+    assert len(json.loads(capfd.readouterr().out.partition("docs/bleu.md explains the metrics.\n")[2])["sha256"]) == 64

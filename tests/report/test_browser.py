@@ -204,7 +204,7 @@ def test_reads_without_javascript(browser, url):
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "27.3 ± 0.2" in text
-    assert "This needs JavaScript." in text
+    assert "This viewer needs JavaScript." in text
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -207,7 +207,7 @@ class TranslationTask(Task):
     tokenizer: Annotated[Tokenizing | None, described("Replaces the value in `preprocessing` for this task.")] = None
     experiments: Annotated[Rowsets | None, described("Replaces values of the scale's rows for this task.")] = None
     seeds_of: Annotated[dict[Name, Seeds] | None, described("Replaces the scale's seeds for this task.")] = None
-    rows: Annotated[Names | None, described("Trained rows of this task, among the scale's rows. The default is all.")] = None
+    rows: Annotated[Names | None, described("Rows of the scale that this task trains. The default is all.")] = None
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -43,7 +43,8 @@ def test_cost_curves_have_a_line_for_each_run_over_flops_and_seconds(tmp_path):
     assert [line.get_data()[1].tolist() for line in flops] == [[60, 70], [40, 50], [24, 34], [20, 30]]
     looks = [(line.get_label(), line.get_linestyle()) for line in flops]
     assert looks == [("mine", "--"), ("mine", "-"), ("base", "-"), ("base", "-")]
-    assert "(solid: 2 CPU cores; dashed: NVIDIA H200). Without dev BLEU, therefore not shown: en-de/conv/1." in drawing.alt
+    assert "(solid: 2 CPU cores; dashed: NVIDIA H200)." in drawing.alt
+    assert "Without dev BLEU, therefore not shown: en-de/conv/1." in drawing.alt
     assert drawing.alt.endswith("en-de/mine/2 70.0 at 4e+15 FLOPs, 2e+03 s.")
     options["metrics"] = []
     assert cost_curves(**options, dev_label="toy", expected=[]).figure.axes[1].texts[0].get_text() == "none logged"
