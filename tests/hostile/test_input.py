@@ -15,6 +15,7 @@ from support.toy import PREPROCESSING, make_data, random_lines, write_text
 
 from transformer.commands.cluster import _read_job
 from transformer.data import download
+from transformer.data.corpus import learn
 from transformer.data.preprocessing import encode_splits
 from transformer.data.tokenization import Tokenizer
 from transformer.layout import Data
@@ -35,11 +36,15 @@ REFUSED = {
     "serve --run R --port 1.5": "--port: expected whole numbers, found 1.5",
     f"{ANALYSE} --alphas 1 --beams 1 2.5": "--beams: expected whole numbers, found 2.5",
     f"{ANALYSE} --beams 1 --alphas": "--alphas: expected one or more values, found none",
+    f"{ANALYSE} --data .": "--data: tuning reads no training text; omit this option",
     f"{SCORE} --subset": "--subset: expected one or more values, found none",
     f"{SCORE} --subset x a x a": "--subset: expected each name once, found x x",
     f"{SCORE} --weights a": "--weights: goes with --run",
     "evalb --gold a --test a --weights a": "--weights: goes with --run",
     "plan --utilisation 0.5": "--utilisation: goes with --gpu",
+    "plan --gpus 2": "--gpus: goes with --gpu, because this machine has no GPU",
+    "plan --configfile nope.yaml": "nope.yaml: no such file",
+    "plan --configfile .": ".: ",
     'attend --run R --text a --figures {"f":{}}': "--figures: f: missing key 'text'",
     'attend --run R --text a --figures {"f":{"text":"ab","to":3}}': "--figures: f.to: expected a list",
     "attend \udcff --run R": "expected text in UTF-8, found other bytes in an argument",
@@ -76,6 +81,26 @@ def test_ter_is_left_out_of_many_long_lines(tmp_path, capsys, lines, words, out)
     ) == out
 
 
+@pytest.mark.parametrize(
+    ("text", "size", "problem"),
+    [
+        ("", 50, "expected text, found no words"),
+        (" \n\n", 50, "expected text, found no words"),
+        ("ab cd\n", 4, "expected a vocabulary of 8 or more for 3 special symbols and 5 characters, found 4"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_learned(tmp_path, text, size, problem):
+    (tmp_path / "text").write_text(text)
+    with pytest.raises(InputError, match=f"text: {problem}$"):
+        learn([tmp_path / "text"], size, 10, tmp_path / "model")
+
+
+def body_by_bytes(handler):
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Length: 1000\r\n\r\n")
+    while not handler.server.over.wait(0.05):
+        handler.wfile.write(b"x")
+
+
 def by_bytes(handler):
     """Send a header without end, byte by byte."""
     handler.wfile.write(b"HTTP/1.0 200 OK\r\nX-Slow: ")
@@ -87,6 +112,7 @@ def by_bytes(handler):
     ("answer", "problem"),
     [
         (by_bytes, "ConnectionError: expected an answer within 0.3 s, found none, 5 times"),
+        (body_by_bytes, "ConnectionError: expected 100 bytes per second, found fewer, 5 times"),
         (status(302, Location="http://["), "ValueError: Invalid IPv6 URL"),
         (status(302, Location="/a"), "TooManyRedirects: Exceeded 30 redirects."),
     ],

@@ -65,6 +65,8 @@ def analyse(
         threads: number of CPU threads; default: all
     """
     analysis = ANALYSES[name]
+    if data and not analysis.needs_data:
+        raise InputError(f"--data: {name} reads no training text; omit this option")
     given = {option: value for option, value in asdict(settings).items() if value is not None}
     chosen = structured(given, analysis.Settings, name)
     from transformer.device import use_threads  # a late import, because torch takes seconds to load

@@ -71,7 +71,7 @@ def plan(
     config: list[str] | None = None,
     configfile: list[str] | None = None,
     gpu: str | None = None,
-    gpus: PositiveInt = 1,
+    gpus: PositiveInt | None = None,
     utilisation: Annotated[float, Parameter(validator=Number(gt=0, lte=1))] | None = None,
     price: NonNegativeFloat | None = None,
 ) -> None:
@@ -83,16 +83,18 @@ def plan(
         config: settings as KEY=VALUE, like Snakemake's --config
         configfile: YAML files, like Snakemake's --configfile
         gpu: b200, h200, h100, a100, l40s, a40, a10g, l4 or v100; default: time this machine
-        gpus: number of GPUs
+        gpus: number of GPUs; default: 1
         utilisation: sustained share of the GPU's peak speed, from 0 to 1
         price: price of one GPU-hour or core-hour; default: the price in config.yaml
     """
     if utilisation is not None and gpu is None:
         raise InputError("--utilisation: goes with --gpu")
+    if gpus and gpu is None and not _has_gpu():
+        raise InputError("--gpus: goes with --gpu, because this machine has no GPU")
     pipeline = Pipeline(read(configfile or [], config or []))
     report, runs = pipeline.config.report, planned_runs(pipeline)
     speed = _gpu_speed(gpu.lower(), utilisation) if gpu else _own_speeds(runs[pipeline.base()], runs.values())
-    units = processors() if speed.unit == "core" else gpus
+    units = processors() if speed.unit == "core" else gpus or 1
     configured = report.core_hour if speed.unit == "core" else report.gpu_hour
     if price is None and configured != "unknown":
         price = configured
@@ -171,6 +173,12 @@ def _own_speeds(base: Experiment, runs: Collection[Experiment]) -> _Speed:
     others = {kind: _own_speed(run, run)._replace(start_seconds=speed.start_seconds) for kind, run in kinds.items()}
     source = "\n".join([speed.source, *(f"Speed of {kind}: {other.source}" for kind, other in others.items())])
     return speed._replace(source=source, others=others)
+
+
+def _has_gpu() -> bool:
+    from transformer.device import best_device  # a late import, because torch takes seconds to load
+
+    return best_device().type != "cpu"
 
 
 def _own_speed(base: Experiment, largest: Experiment) -> _Speed:

@@ -79,11 +79,21 @@ def learn(
     Equal texts give equal vocabularies. Raises InputError if the texts have fewer subwords, or need more.
     """
     model, long, reserved = io.BytesIO(), False, 0
+    characters = {_SPACE}
     for line in evenly(texts, sentences):
+        characters.update(line)
         long |= len(line.encode()) > _SKIPPED  # the model's file contains the limit: it is raised only if needed
         reserved += _RESERVED in line
     if reserved:
         logger.warning("%s lines contain U+2585, which SentencePiece reserves: a space replaces it", reserved)
+    names, fixed = ", ".join(map(str, texts)), 3 + len(symbols)  # PAD, EOS and UNK
+    if not (characters := characters - set(f" {_RESERVED}")) - {_SPACE}:
+        raise InputError(f"{names}: expected text, found no words")
+    if size < fixed + len(characters):
+        needed = f"{fixed} special symbols and {len(characters)} characters"
+        raise InputError(
+            f"{names}: expected a vocabulary of {fixed + len(characters)} or more for {needed}, found {size}"
+        )
     try:
         with at_once():
             sentencepiece.SentencePieceTrainer.train(
@@ -106,7 +116,7 @@ def learn(
             )
     except RuntimeError as error:
         problem = str(error).rpartition("] ")[2] or error  # without the line of SentencePiece's code
-        raise InputError(f"{', '.join(map(str, texts))}: cannot learn {size} subwords: {problem}") from None
+        raise InputError(f"{names}: cannot learn {size} subwords: {problem}") from None
     write(output, model.getvalue())
 
 

@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 _TIMEOUTS = (20, 60)  # seconds to connect, and between two pieces, because old servers stall
 _ANSWER_SECONDS = 60.0  # until an answer begins, because a slow server may send its header byte by byte
+_SLOWEST = 100  # bytes per second over _ANSWER_SECONDS, or the connection is closed
 _ATTEMPTS = 5  # maximum number of consecutive attempts without progress
 _PAUSE_SECONDS = 1.0  # first pause; each further pause doubles. 15 s in total survive the restart of a server
 _PASSING = (408, 429, 500, 502, 503, 504)  # temporary HTTP errors
@@ -163,8 +164,13 @@ def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
         bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, mininterval=seconds)
         with bar, naming(part), open(part, "ab" if start else "wb") as file:
             read = partial(response.raw.read1, 1 << 20, decode_content=False)
+            since, before = time.monotonic(), file.tell()
             while (piece := read()) and file.tell() <= (size or 1 << 63):
                 bar.update(file.write(piece))
+                if (seconds := time.monotonic() - since) > _ANSWER_SECONDS:
+                    if file.tell() - before < _SLOWEST * seconds:
+                        raise requests.ConnectionError(f"expected {_SLOWEST} bytes per second, found fewer")
+                    since, before = time.monotonic(), file.tell()
             file.flush()
             os.fsync(file.fileno())
     if _length(part) < (total or 0):

@@ -77,6 +77,7 @@ class Analysis:
     Result: type[OfRun]
     experiments: tuple[str, ...]  # the runs of these experiments are measured
     needs_heads = False  # whether the analysis measures attention heads, which only a Transformer has
+    needs_data = False  # whether the analysis reads the encoded training text
     rows: tuple[str, ...] = ()  # tested rows of workflow/paper/table5.csv
     note: str  # above the grid
     words: tuple[str, ...] = ()  # the grid's left-aligned headings

@@ -212,7 +212,7 @@ class Inputs:
 
     def analysis_options(self, wildcards: _Wildcards) -> _Options:
         """Return the settings of an analysis as options of `analyse`."""
-        options = ["--data", self.data(wildcards).folder]
+        options = ["--data", self.data(wildcards).folder] if ANALYSES[wildcards.analysis].needs_data else []
         for name, value in registry.settings_of(self.at(wildcards.scale), wildcards.analysis).items():
             options += [f"--{name}", *(value if isinstance(value, list) else [value])]
         return options

@@ -27,6 +27,7 @@ class Averaging(analysis.Analysis):
         averages: list[_Average]
 
     experiments = ("base", "big")
+    needs_data = True
     rows = ("averaging",)
     words = ("Experiment",)
     note = "Averaging (§6.1): how many of the last checkpoints; a run keeps no more than it averages."

@@ -113,6 +113,7 @@ class ByLength(analysis.Analysis):
         groups: list[_Group]  # none for a t without joined sentences
 
     experiments = ("base", "learned-positions", "no-positions", "lstm", "conv")
+    needs_data = True
     rows = ("lengths",)
     words = ("Sentences",)
     note = (
