@@ -43,8 +43,6 @@ REFUSED = {
     "evalb --gold a --test a --weights a": "--weights: goes with --run",
     "plan --utilisation 0.5": "--utilisation: goes with --gpu",
     "plan --gpus 2": "--gpus: goes with --gpu, because this machine has no GPU",
-    "plan --configfile nope.yaml": "nope.yaml: no such file",
-    "plan --configfile .": ".: ",
     'attend --run R --text a --figures {"f":{}}': "--figures: f: missing key 'text'",
     'attend --run R --text a --figures {"f":{"text":"ab","to":3}}': "--figures: f.to: expected a list",
     "attend \udcff --run R": "expected text in UTF-8, found other bytes in an argument",
@@ -112,7 +110,7 @@ def by_bytes(handler):
     ("answer", "problem"),
     [
         (by_bytes, "ConnectionError: expected an answer within 0.3 s, found none, 5 times"),
-        (body_by_bytes, "ConnectionError: expected 100 bytes per second, found fewer, 5 times"),
+        (body_by_bytes, "SlowServer: expected 100 bytes per second, found fewer, 5 times"),
         (status(302, Location="http://["), "ValueError: Invalid IPv6 URL"),
         (status(302, Location="/a"), "TooManyRedirects: Exceeded 30 redirects."),
     ],

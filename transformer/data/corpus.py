@@ -89,11 +89,9 @@ def learn(
     names, fixed = ", ".join(map(str, texts)), 3 + len(symbols)  # PAD, EOS and UNK
     if not (characters := characters - set(f" {_RESERVED}")) - {_SPACE}:
         raise InputError(f"{names}: expected text, found no words")
-    if size < fixed + len(characters):
-        needed = f"{fixed} special symbols and {len(characters)} characters"
-        raise InputError(
-            f"{names}: expected a vocabulary of {fixed + len(characters)} or more for {needed}, found {size}"
-        )
+    if size < (needed := fixed + len(characters)):
+        parts = f"{fixed} special symbols and {len(characters)} characters"
+        raise InputError(f"{names}: expected a vocabulary of {needed} or more for {parts}, found {size}")
     try:
         with at_once():
             sentencepiece.SentencePieceTrainer.train(

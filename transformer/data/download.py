@@ -31,6 +31,10 @@ _PAUSE_SECONDS = 1.0  # first pause; each further pause doubles. 15 s in total s
 _PASSING = (408, 429, 500, 502, 503, 504)  # temporary HTTP errors
 
 
+class SlowServer(requests.ConnectionError):
+    """A server whose answer would take days."""
+
+
 class _Refused(Exception):
     """A URL does not have the file. A further request would not help."""
 
@@ -109,7 +113,7 @@ def _download(place: str | Path, part: Path, size: int | None) -> None:
             _transfer(place, part, _length(part) if size else 0, size)  # without a size, from the beginning
             return
         except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as error:
-            failures = 1 if _length(part) > farthest else failures + 1
+            failures = 1 if _length(part) > farthest and not isinstance(error, SlowServer) else failures + 1
             farthest = max(farthest, _length(part))
             if failures == _ATTEMPTS:
                 raise _Refused(f"{type(error).__name__}: {error}, {_ATTEMPTS} times") from error
@@ -169,7 +173,7 @@ def _transfer(url: str, part: Path, start: int, size: int | None) -> None:
                 bar.update(file.write(piece))
                 if (seconds := time.monotonic() - since) > _ANSWER_SECONDS:
                     if file.tell() - before < _SLOWEST * seconds:
-                        raise requests.ConnectionError(f"expected {_SLOWEST} bytes per second, found fewer")
+                        raise SlowServer(f"expected {_SLOWEST} bytes per second, found fewer")
                     since, before = time.monotonic(), file.tell()
             file.flush()
             os.fsync(file.fileno())
