@@ -25,6 +25,7 @@ TRANSLATES = 2.0  # minimum BLEU of the better system for a meaningful differenc
 SIGNS = REPLICATED, REVERSED = "replicated", "reversed"  # the verdicts that need p < LEVEL
 NOT_REPLICATED = "not replicated"
 INCONCLUSIVE, NOT_TESTABLE, NO_EFFECT = "inconclusive", "not testable (one seed)", "–"
+DIFFERS = "differs"  # the verdict on a system of which nothing was claimed
 
 System = tuple[np.ndarray, np.ndarray]  # the score of each seed [seeds], their bootstrap samples [seeds, RESAMPLES]
 
@@ -169,7 +170,7 @@ def holm(p: Sequence[float]) -> np.ndarray:
 
 
 def verdict(expected: str, difference: Difference, effect: float = math.nan, least: float = TRANSLATES) -> str:
-    """Return the verdict on a claim that expects "lower", "higher", "alike" or nothing.
+    """Return the verdict on a claim that expects "lower", "higher", "alike", "any" difference, or nothing.
 
     effect: absolute value of the published difference; NaN if none was published, so none can be excluded.
     least: minimum score of the better system.
@@ -181,6 +182,8 @@ def verdict(expected: str, difference: Difference, effect: float = math.nan, lea
     if max(difference.score, difference.against) < least:
         return INCONCLUSIVE
     significant = difference.p < LEVEL
+    if expected == "any":
+        return DIFFERS if significant else INCONCLUSIVE
     if expected == "alike":
         small = max(abs(difference.low), abs(difference.high)) < MARGIN
         return REPLICATED if small else NOT_REPLICATED if significant else INCONCLUSIVE

@@ -5,6 +5,7 @@ On the dev set with the last checkpoints, because §6.2 does not average; and on
 
 import re
 from collections.abc import Mapping
+from math import isnan
 from pathlib import Path
 
 import pandas as pd
@@ -21,7 +22,7 @@ _AVERAGED = {
     "sacrebleu": "sacrebleu",
 }  # means over seeds, by their source columns
 TEST = "test_"  # begins the columns of the second measurement
-_NO_VERDICTS = ("", significance.NOT_TESTABLE, significance.NO_EFFECT)
+_NO_VERDICTS = ("", significance.NOT_TESTABLE, significance.NO_EFFECT, significance.DIFFERS)
 
 
 def table3(
@@ -45,9 +46,13 @@ def table3(
         papers=frame["paper_difference"].drop("base", errors="ignore"),
         values=[values.get(name, "") * (name != "base") for name in frame.index],
     ).reset_index()
-    found = _findings(frame, values)
+    shown = {name.split("/")[1] for name in [*expected, *runs["name"]]}
+    hidden = [name for name in frame.index if name not in shown] if len(runs) else []
+    rows = rows[~rows["experiment"].isin(hidden)]
+    found = " ".join(filter(None, [_own_findings(frame), _findings(frame, values)]))
     notes = list(filter(None, [cells.note("table3", "reading", base=values["base"]), found]))
     notes += [*cells.fixed("scores.paper"), cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
+    notes += [cells.note("table3", "hidden", names=", ".join(f"`{name}`" for name in hidden))] if hidden else []
     notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
     notes += cells.fixed("table3.verdicts", "scores.chance")
     notes += cells.fixed("table3.few") if len(runs) - runs["experiment"].nunique() == 1 else []
@@ -96,6 +101,20 @@ _COLUMNS = [
 ]
 
 
+def _own_findings(frame: pd.DataFrame) -> str:
+    """Describe the differences of a user's rows, which are not in the paper."""
+    texts = []
+    for experiment, found in frame[(frame["row"] == "") & (frame.index != "base")].to_dict("index").items():
+        tests = [
+            f"{found[f'{prefix}verdict']} on {measured} ({cells.difference_text(found[f'{prefix}difference'], 1)}, "
+            f"p {cells.p_text(found[f'{prefix}p'])})"
+            for prefix, measured in _MEASUREMENTS.items()
+            if found[f"{prefix}verdict"]
+        ]
+        texts += [f"`{experiment}` {' and '.join(tests)}"] if tests else []
+    return cells.note("table3", "own", listed="; ".join(texts)) if texts else ""
+
+
 def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
     """Count the verdicts on the paper's differences. Rows with another change of P_drop are counted separately."""
 
@@ -139,8 +158,8 @@ def variations(paper: pd.DataFrame, runs: pd.DataFrame, tested: pd.DataFrame, da
     means = cells.over_seeds(runs, "experiment", _AVERAGED, ["parameters", "steps"])
     means["steps"] = runs.groupby("experiment")["steps"].mean().round()
     printed = paper.rename(columns={column: f"paper_{column}" for column in _PRINTED_COLUMNS})
-    experiments = [*printed.index, *means.index.difference(printed.index, sort=False)]
-    frame = printed.reindex(experiments, fill_value="")
+    own = means.index.difference(printed.index, sort=False)
+    frame = printed.reindex(["base", *own, *printed.index.drop("base", errors="ignore")], fill_value="")
     numbers = pd.to_numeric(frame["paper_bleu"])
     frame["paper_difference"] = numbers - numbers.get("base", float("nan"))
     second = cells.over_seeds(tested, "experiment", {"bleu": "bleu"}, [])
@@ -161,7 +180,7 @@ def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
     for experiment, same in others.groupby("experiment"):
         each = cells.paired(same, base, runs)
         size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
-        expected = ("higher" if papers[experiment] > 0 else "lower") if size > 0 else ""
+        expected = "any" if isnan(size) else "higher" if papers[experiment] > 0 else "lower"
         verdict = significance.verdict(expected, each, size) if size else significance.NO_EFFECT
         rows[experiment] = (each.value, each.low, each.high, each.p, verdict, each.runs)
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "verdict", "pair"])
