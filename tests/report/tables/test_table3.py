@@ -54,23 +54,34 @@ def test_differences_from_base_are_next_to_the_papers(tmp_path):
     p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
     assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.01)  # from the t distribution
     found = {name: text.split(" (")[0] for name, text in column(table, "− base, dev").items()}
-    assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3", "same": ""}
-    assert column(table, "− base, paper") == {
-        **{"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6", "same": "+0.0"}
-    }
+    assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3"}
+    assert column(table, "− base, paper") == {"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6"}
+    assert "that this scale does not train: `same`." in notes_of(table)
     cell = table.grid.rows[3]["− base, dev"]
     assert set(cell.runs) == {"en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1"}
-    assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": "P_drop=0.4", "same": ""}
+    assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": "P_drop=0.4"}
 
 
 def test_whether_the_papers_difference_is_replicated(tmp_path):
     """The paper has −0.9, −2.1, +0.6 and 0; ours are −10 and −20, surely, and 0, with up to 5 to either side."""
     systems = {"base": [29, 30, 31], "heads-1": [20], "N-2": [30], "big": [10], "same": [10], "mine": [10]}
     rows, table = make(tmp_path, systems)
-    expected = {"base": "", "heads-1": "replicated", "N-2": "inconclusive", "big": "reversed", "same": "–", "mine": ""}
+    expected = {"base": "", "mine": "differs", "heads-1": "replicated", "N-2": "inconclusive", "big": "reversed"}
+    expected |= {"same": "–"}
     assert column(table, "Verdict, dev") == expected
     assert {name: rows[name]["verdict"] for name in expected} == expected
     assert set(column(table, "Verdict, test").values()) == {""}
+
+
+def test_own_rows_come_first_and_are_described_first(tmp_path):
+    """Nothing is claimed of an own row. A row that is not trained is not shown, unless it is expected."""
+    systems = {"base": [29, 30, 31], "mine": [10], "other": [30.5], "N-2": [10]}
+    rows, table = make(tmp_path, systems, tested={"base": [30, 31], "mine": [30]}, expected=("en-de/big/1",))
+    assert list(column(table, "Verdict, dev")) == ["base", "mine", "other", "N-2", "big"]
+    assert list(rows) == ["base", "mine", "other", "heads-1", "N-2", "big", "same"]  # the CSV file has all rows
+    p = rows["mine"]["p"], rows["mine"]["test_p"], rows["other"]["p"]
+    shown = "`mine`: dev −20.0 (p {:.3f}), differs; test −0.5 (p {:.3f}), inconclusive. `other`: dev +0.5 (p {:.3f}), "
+    assert table.found == f"Own rows minus base: {shown.format(*p)}inconclusive."
 
 
 def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_path):

@@ -20,9 +20,9 @@ _AVERAGED = {
     "perplexity": "dev_perplexity",
     "bleu": "bleu",
     "sacrebleu": "sacrebleu",
-}  # means over seeds, by their source columns
+}  # means over seeds, with their source columns
 TEST = "test_"  # begins the columns of the second measurement
-_NO_VERDICTS = ("", significance.NOT_TESTABLE, significance.NO_EFFECT, significance.DIFFERS)
+_NO_VERDICTS = ("", significance.NOT_TESTABLE, significance.NO_EFFECT)
 
 
 def table3(
@@ -104,15 +104,15 @@ _COLUMNS = [
 def _own_findings(frame: pd.DataFrame) -> str:
     """Describe the differences of a user's rows, which are not in the paper."""
     texts = []
-    for experiment, found in frame[(frame["row"] == "") & (frame.index != "base")].to_dict("index").items():
+    for experiment, row in frame[frame["paper_bleu"] == ""].to_dict("index").items():
         tests = [
-            f"{found[f'{prefix}verdict']} on {measured} ({cells.difference_text(found[f'{prefix}difference'], 1)}, "
-            f"p {cells.p_text(found[f'{prefix}p'])})"
+            f"{measured} {cells.difference_text(row[f'{prefix}difference'], 1)} (p {cells.p_text(row[f'{prefix}p'])}), "
+            f"{row[f'{prefix}verdict']}"
             for prefix, measured in _MEASUREMENTS.items()
-            if found[f"{prefix}verdict"]
+            if not pd.isna(row[f"{prefix}p"])
         ]
-        texts += [f"`{experiment}` {' and '.join(tests)}"] if tests else []
-    return cells.note("table3", "own", listed="; ".join(texts)) if texts else ""
+        texts += [f"`{experiment}`: {'; '.join(tests)}"] if tests else []
+    return cells.note("table3", "own", listed=". ".join(texts)) if texts else ""
 
 
 def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
@@ -121,7 +121,7 @@ def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
     def dropouts(texts: Mapping[str, str], name: str) -> list[float]:
         return list(map(float, re.findall(r"P_drop=([\d.]+)", f"{texts['base']}; {texts.get(name, '')}")))
 
-    both = frame[~frame[["verdict", f"{TEST}verdict"]].isin(_NO_VERDICTS).any(axis=1)]
+    both = frame[~frame[["verdict", f"{TEST}verdict"]].isin(_NO_VERDICTS).any(axis=1) & (frame["paper_bleu"] != "")]
     told = [[dropouts(texts, name) for texts in (frame["changed"], values)] for name in both.index]
     other = [len(printed) > 1 and printed != ours for printed, ours in told]
     same = both.drop(both.index[other])
