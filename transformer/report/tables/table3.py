@@ -16,11 +16,7 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Table, lay_out
 
 _PRINTED_COLUMNS = ["perplexity", "bleu", "parameters", "steps"]  # of the paper, which has blank cells
-_AVERAGED = {
-    "perplexity": "dev_perplexity",
-    "bleu": "bleu",
-    "sacrebleu": "sacrebleu",
-}  # means over seeds, with their source columns
+_AVERAGED = {"perplexity": "dev_perplexity", "bleu": "bleu", "sacrebleu": "sacrebleu"}  # over seeds; source columns
 TEST = "test_"  # begins the columns of the second measurement
 _NO_VERDICTS = ("", significance.NOT_TESTABLE, significance.NO_EFFECT)
 
