@@ -42,7 +42,7 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
             train_and_publish(folder, Data(data), threads, memory, stop)
         except Interrupted as interruption:
             if os.environ.get("RANK", "0") == "0":
-                # workflow/scripts/train reads this signal. Each job of a batch system has its own file.
+                # workflow/scripts/train reads this file. Each job of a batch system has its own file.
                 write(folder.interrupted(os.environ.get("SLURM_JOB_ID")), f"{interruption}\n")
             logger.info("transformer train: interrupted by %s; the same command resumes the training", interruption)
             end(EXIT_INTERRUPTED)

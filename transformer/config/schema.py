@@ -325,8 +325,10 @@ class Scale(Keys):
     depth: Annotated[Small, described("Divisor of N.")]
     seeds: Annotated[Seeds, described("One run per experiment and seed; tables average over seeds.")]
     base: Annotated[ExperimentRow, described("Replaces values of the base model before the division.")]
-    experiments: Annotated[Rowsets, described("Replaces values of other rows before the division.")]
     tasks: Annotated[dict[Name, TranslationTask], Meta(min_length=1), described("The translation tasks.")]
+    experiments: Annotated[Rowsets, described("Replaces values of other rows before the division.")] = msgspec.field(
+        default_factory=dict
+    )
     like: Annotated[
         ScaleName | None,
         described("Scale that provides every missing key. If this scale has `tasks`, label and data are not copied."),

@@ -5,8 +5,8 @@ be averaged or compared by sample. Seeds are too few for resampling, so Student'
 three seeds underestimates the variance and finds too many differences (Colas et al. 2018, arXiv 1806.08295).
 
 The error of a difference d of two means is x + e · t. x is a centred bootstrap sample, e the standard error by seeds,
-and t has Student's distribution. p is the probability of an error of |d| or more. The 95 % interval is d ± the error
-with probability 5 %, so p < 0.05 if and only if the interval excludes 0.
+and t has Student's distribution. p is the probability of an absolute error of |d| or more. The 95 % interval is d ± E.
+An absolute error of E or more has probability 5 %, so p < 0.05 if and only if the interval excludes 0.
 """
 
 import math
@@ -19,10 +19,10 @@ import numpy as np
 SEED = 12345
 RESAMPLES = 1000
 LEVEL = 0.05
-OUTLIER = 2.0  # times the pooled standard deviation; a system with this much keeps its own (Welch's test)
+OUTLIER = 2.0  # a system with this multiple of the pooled standard deviation keeps its own deviation (Welch's test)
 MARGIN = 1.0  # BLEU: two systems are alike if the whole interval of their difference is within this margin
 TRANSLATES = 2.0  # minimum BLEU of the better system for a meaningful difference
-SIGNS = REPLICATED, REVERSED = "replicated", "reversed"  # the verdicts that need p < LEVEL
+SIGNS = REPLICATED, REVERSED = "replicated", "reversed"  # the verdicts that need p < LEVEL, except on the claim "alike"
 NOT_REPLICATED = "not replicated"
 INCONCLUSIVE, NOT_TESTABLE, NO_EFFECT = "inconclusive", "not testable (one seed)", "–"
 DIFFERS = "differs"  # the verdict on a system of which nothing was claimed
@@ -98,7 +98,7 @@ def _freedom(systems: Collection[System]) -> int:
 
 
 def _seed_error(compared: Collection[System], pool: Collection[System]) -> tuple[float, float, int]:
-    """Return the seed variance of a difference, its part by test-set sampling, and the degrees of freedom.
+    """Return the seed variance of a difference, the part due to test-set sampling, and the degrees of freedom.
 
     The seed variance is pooled: the sum of squares within systems over the sum of degrees of freedom. It includes
     test-set sampling, which is its lower bound. A system with OUTLIER or more times the pooled standard deviation keeps
@@ -124,9 +124,9 @@ def _test(
     """Return interval and p of a difference from its bootstrap samples and the seeds of the compared systems."""
     squared, sampling, freedom = _seed_error(compared, pool)
     error, variance = math.sqrt(squared), float(samples.var())
-    kept = max(0.0, 1 - sampling / variance) if variance else 0.0  # else it would count twice
+    kept = max(0.0, 1 - sampling / variance) if variance else 0.0  # else test-set sampling would count twice
     strays = (samples - samples.mean()) * math.sqrt(kept)
-    low, high = 0.0, float(np.abs(strays).max()) + 13 * error  # t with one degree of freedom exceeds 12.7 in 5 %
+    low, high = 0.0, float(np.abs(strays).max()) + 13 * error  # |t| with one degree of freedom exceeds 12.7 in 5 %
     for _ in range(60):  # bisection
         middle = (low + high) / 2
         low, high = (low, middle) if _p_value(middle, strays, error, freedom) < LEVEL else (middle, high)
@@ -136,7 +136,7 @@ def _test(
 def _p_value(size: float, strays: np.ndarray, error: float, freedom: int) -> float:
     """Return the probability that |x + error · t| ≥ `size`, where x is sampled from `strays`; the minimum is 1e-6.
 
-    Without seed variance it is (k + 1) / (n + 1) if k of n strays have this size.
+    Without seed variance, it is (k + 1) / (n + 1) if k of the n values |x| are at least `size`.
     """
     if not error:
         return (1 + int(np.sum(np.abs(strays) >= size))) / (1 + len(strays))

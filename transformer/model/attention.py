@@ -19,12 +19,12 @@ from transformer.config.experiment import Model
 from transformer.model.kernels import Softmax, dropout
 from transformer.model.packed import BLOCK, Blocks, Packed
 
-# cuDNN's kernel is prepared for each new shape. Each step of a small model has a new shape and took ten times as long.
+# cuDNN prepares a kernel for each new shape. Each step of a small model has a new shape, so it took ten times as long.
 # Large models were not measured.
 torch.backends.cuda.enable_cudnn_sdp(False)
 _SUMS = 2**25  # maximum number of sums of queries and keys in memory for additive scores
 
-# The kernels' tiles (forward; backward with digits) equal the tables' blocks. The mask declares blocks of 128: on some
+# The kernels' tiles equal the tables' blocks (names with digits: backward). The mask declares blocks of 128: on some
 # GPUs PyTorch prefers tiles of 128 and compares these tiles with the mask's blocks, regardless of the options.
 _TILES = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2", "BLOCK_N2"), BLOCK)
 _TILES |= {"SPARSE_Q_BLOCK_SIZE": BLOCK, "SPARSE_KV_BLOCK_SIZE": BLOCK}

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 BLOCK = 64  # tokens. 3 of 4 products belong to two different sentences; with 128 tokens it would be 7 of 8
-_MULTIPLE = 128  # the token count of a padded side is a multiple of it; a sentence of padding has about this length
-_SPARE = 64  # minimum padding per side. Both sides have the same number of sentences of padding
+_MULTIPLE = 128  # a padded side's token count is a multiple of this; a padding sentence has up to about this length
+_SPARE = 64  # minimum padding tokens per side, because both sides need an equal number of padding sentences
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The visible key blocks (of N) of each of M query blocks, and the reverse tables for the gradient."""
+    """Tables of the visible key blocks (of N in all) of each of M query blocks, and the reverse for the gradient."""
 
     key_counts: Tensor  # [1, 1, M] number of valid entries in each row of `keys`
     keys: Tensor  # [1, 1, M, N]
@@ -96,7 +96,7 @@ def collate_blocks(
 
 
 def padding_lengths(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
-    """Return lengths [2, sentences] of the sentences of padding for a batch of lengths [2, pairs]. None is empty."""
+    """Return the lengths [2, sentences] of nonempty padding sentences for a batch with lengths [2, pairs]."""
     rest = padded_sizes(lengths, capacity) - lengths.sum(axis=1)
     E = min(math.ceil(rest.max() / _MULTIPLE), rest.min())
     return rest[:, None] // E + (np.arange(E) < rest[:, None] % E)

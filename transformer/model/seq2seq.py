@@ -52,7 +52,7 @@ class Seq2Seq(nn.Module):
         raise NotImplementedError
 
     def output_weight(self) -> Tensor:
-        """Return the output rows of the softmax: [V, d_model]."""
+        """Return the rows of the softmax: [V, d_model]."""
         raise NotImplementedError
 
     def incremental(self) -> Decoders:
@@ -64,11 +64,11 @@ class Seq2Seq(nn.Module):
         return False
 
     def flops(self, lengths: Lengths) -> float:
-        """Return the FLOPs of the matrix products in a training on these tokens. Backward costs twice as forward."""
+        """Return the FLOPs of matrix products in training on these tokens. Backward costs twice as much as forward."""
         raise NotImplementedError
 
     def parameter_count(self) -> int:
-        """Count the parameters without learned positions (Table 3, row E), the tables named `position_table`."""
+        """Count the parameters except learned positions (Table 3, row E), the tables named `position_table`."""
         return sum(x.numel() for name, x in self.named_parameters() if not name.endswith("position_table"))
 
     @property

@@ -102,7 +102,7 @@ class Inputs:
         return sorted(map(str, Path(treebank.path).rglob("*.mrg"))) if treebank.sections else treebank.file
 
     def treebank_options(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the path of a treebank, the corpus's part of it, and if given its checksum and number of trees."""
+        """Return a treebank's path and, if given, its sections or split, its checksum and its number of trees."""
         corpus = self.config.corpora[wildcards.corpus]
         known = _given(corpus.treebank, "sections", "split", "sha256") | _given(corpus, "lines")
         return {"path": corpus.treebank.file} | known
@@ -115,7 +115,7 @@ class Inputs:
         return [silver.path or self.data(wildcards).silver]
 
     def mix_options(self, wildcards: _Wildcards) -> dict[str, int]:
-        """Return the number of phrases that a split draws, and the copies of its treebanks beside silver trees."""
+        """Return the number of phrases that a split draws, and of treebank copies that are mixed with silver trees."""
         task = self.task(wildcards)
         drawn = (task.phrases or 0) if wildcards.split == "train" else 0
         return {"drawn": drawn, "repeat": task.silver.repeat if self.silver(wildcards) else 1}
@@ -134,7 +134,7 @@ class Inputs:
     # ------------------------------------------------------------------ preprocessing (§5.1)
 
     def side(self, name: str, split: str | None = None) -> Callable[[_Wildcards], Paths]:
-        """Return an input function for a side's text, or the trees, of a split (None: the wildcards' split)."""
+        """Return an input function for a split's trees, or a side of its text. split: None for the wildcards' split."""
         return lambda wildcards: self.at(wildcards.scale).text(wildcards.task, split or wildcards.split, name)
 
     def vocabulary_of_search(self, wildcards: _Wildcards) -> Paths:
@@ -266,7 +266,7 @@ class Inputs:
         return list(dict.fromkeys(runs))
 
     def samples(self, scale: Pipeline) -> list[Paths]:
-        """Return, for each task, the test set's translation by the first run of base, its source and its reference."""
+        """Return three files per task: the first base run's translation of the test set, source and reference."""
         translations = []
         for task in scale.entry.tasks:
             run = next((run for run in self.reported(scale) if run[:2] == (task, "base")), None)
@@ -276,7 +276,7 @@ class Inputs:
         return translations
 
     def page_params(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the parameters of the page: expected files, parts that cannot be made with the reasons, and prices."""
+        """Return the parameters of the page: expected files, parts that cannot be made (with reasons), and prices."""
         scale, report = self.at(wildcards.scale), self.config.report
         runs = {name: TABLES[name].runs(scale) for name in registry.scored_tables(scale)}
         scores = [scale.run(run).scores(TABLES[name].scores) for name, of_table in runs.items() for run in of_table]

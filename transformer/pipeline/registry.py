@@ -19,9 +19,9 @@ from transformer.storage.files import InputError
 
 Files = dict[str, Path | list[Path]]
 
-# Searches with other settings by the base model, for the table `bleu_variants`: suffix of the translations, changes.
+# The base model's searches with other settings, for the table `bleu_variants`: changes by suffix of the translations.
 SEARCHES = {".beam-1": {"beam": 1}, ".alpha-0": {"alpha": 0.0}, ".extra_length-0": {"extra_length": 0}}
-# A parser's two searches: suffix of the trees, option. Trees are repaired, or the search is restricted to valid trees.
+# A parser's two searches, as option by suffix of the trees: trees are repaired, or only valid trees are searched.
 PARSER_SEARCHES = {"": "", ".constrained": "--constrained"}
 
 

@@ -115,7 +115,7 @@ class Translated(TypedDict):  # the score file of a run's translation
     draws: Draws  # BLEU
 
 
-class Brackets(TypedDict):  # None if the denominator is 0
+class Brackets(TypedDict):  # a score is None if its denominator is 0
     f1: float | None
     recall: float | None
     precision: float | None
@@ -249,7 +249,7 @@ def with_sum(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_own_sum(path: str | Path, record: Mapping[str, Any], content: Any) -> None:
-    """Raise InputError if a record has another checksum than its content's. Older files have none."""
+    """Raise InputError if a record's checksum differs from its content's checksum. Older files have no checksum."""
     if record.get("sha256") not in (None, found := sum_of(content)):
         expected = f"expected content of SHA-256 {str(record['sha256'])[:16]}…, found {found[:16]}…"
         raise InputError(f"{path}: damaged or edited: {expected}")
@@ -325,7 +325,7 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 class Unusable(InputError):
-    """A readable file with wrong content."""
+    """An error: a file is readable, but its content is wrong."""
 
 
 def read_weights(path: str | Path, framework: str | None = None) -> tuple[dict[str, Any], WeightsHeader, str]:

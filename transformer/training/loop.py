@@ -119,7 +119,7 @@ class TrainingRun:
         limits = f"positions or a batch of {budgets} tokens"
         long = (~fits(text.lengths, budgets, longest)).sum()
         if long == len(text.source):
-            raise InputError(f"none of {long:,} training pairs fits {longest} {limits}")
+            raise InputError(f"all {long:,} training pairs are too long for {longest} {limits}")
         if long and self.world.rank == 0:
             logger.info(f"skipping {long:,} of {len(text.source):,} training pairs: too long for {longest} {limits}")
         if self.training.warmup and self.training.warmup_steps > self.training.steps and self.world.rank == 0:

@@ -57,22 +57,22 @@ class States:
         return sorted(self.folder.state.glob("*.safetensors"), reverse=True)
 
     def save(self, progress: Progress) -> None:
-        """Save a state, then delete old states. Raises FloatingPointError first if a weight is not finite."""
+        """Save a state, then delete old states. Raises FloatingPointError if a weight or a moment is not finite."""
         if not torch.stack([tensor.isfinite().all() for tensor in self.tensors.values()]).all():
-            raise FloatingPointError("weights are not finite; no state was saved")
+            raise FloatingPointError("expected finite weights and moments, found infinity or NaN; no state was saved")
         checkpoints.save_tensors(self.folder.resume_state(progress.step), self.tensors, asdict(progress))
         for old in self.paths()[2:]:  # the second newest stays, in case a disk damages the newest
             old.unlink()
 
     def restore(self, digest: str) -> Progress:
-        """Restore the newest valid state of the run `digest`. Rename all invalid states."""
+        """Restore the newest valid state of the run `digest`, if any. Rename newer, invalid states."""
         for path in self.paths():
             try:
                 tensors, header = checkpoints.load_tensors(path)
                 if header.keys() != asdict(Progress(digest)).keys():
                     raise Unusable(f"{path}: not a resume state of this version of the program")
                 if header["digest"] != digest:
-                    raise Unusable(f"{path}: state of another experiment: {header['digest']}")
+                    raise Unusable(f"{path}: expected a state of the experiment {digest}, found {header['digest']}")
                 checkpoints.require(path, self.tensors, tensors)
             except Unusable as error:
                 logger.warning("refused a resume state: %s", error)
@@ -86,7 +86,7 @@ class States:
 
 
 def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experiment], str]) -> None:
-    """Copy the states of a run's longest training that differs only in fewer steps or less patience.
+    """Copy the states of a run's longest training that this experiment continues (see `_extends`).
 
     Copies nothing if this training has states, or if a checkpoint to be averaged is missing. digest: of the training
     data, too.
@@ -119,7 +119,7 @@ def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experim
 
 
 def _extends(longer: Experiment, shorter: Experiment) -> bool:
-    """Return whether two experiments differ only in more steps or more patience."""
+    """Return whether `longer` has no fewer steps, no less patience, and otherwise only other label and logging."""
     new, old = longer.training, shorter.training
     common = {"label": longer.label, "logging": longer.logging, "training": new}
     if structs.replace(shorter, **common) != longer:

@@ -71,7 +71,7 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     """Return up to `most` best continuations of each sentence, best first: scores, and parent * V + token.
 
     alive: [B, K]. log_probabilities: [B, K, V]. A first ranking selects the `most` groups with the likeliest best
-    tokens. They contain all of the `most` best tokens, and a ranking of groups is cheaper than a ranking of tokens.
+    tokens. With the tokens in no group, they contain the `most` best. Ranking groups is cheaper than tokens.
     """
     B, K, V = log_probabilities.shape
     if B * K * V <= _FEW:

@@ -20,7 +20,7 @@ from transformer.storage.records import read_summed
 _FAINTEST = 0.05  # minimum drawn weight, because many faint lines hide the strong ones
 _BESIDE, _HEADING, _BELOW = 0.8, 0.3, 0.1  # inches for the words on each side, for the title, and below the words
 _SPACING = LINE_INCHES * 1.15  # inches between words
-_SEEN = 2.0  # times the uniform weight: the minimum for a head that attends to a word
+_SEEN = 2.0  # minimum attention of a head that attends to a word, as a multiple of uniform attention
 _CELL = 0.06  # inches per head's mark on a word
 _SQUARE = 0.16  # inches per weight in a grid
 _MOST_TOKENS = 100  # maximum per side of a grid, because 300 tokens take minutes and 10 GB
@@ -58,7 +58,7 @@ class _ShownSentence(NamedTuple):
     def answer(self, shares: np.ndarray, given: list[float]) -> str:
         """Describe the attention that a word gives others: in these heads, on average, and with uniform weights."""
         equal = len(self.about["to"]) / len(self.words)
-        found = "" if given[0] >= _SEEN * equal else "Not replicated: no head attends to it much more than uniformly. "
+        found = "" if given[0] >= _SEEN * equal else "Not replicated: no head gives twice the uniform attention. "
         return (
             f"{found}The strongest of all {shares.size} heads in {len(shares)} layers give "
             f"“{' '.join(self.about['to'])}” {' and '.join(f'{share:.2f}' for share in given)} of the attention of "
@@ -98,7 +98,7 @@ def _by_word(tokens: list[str], weights: np.ndarray) -> tuple[list[str], np.ndar
 
 
 def figure3(*, attention: str) -> Drawing:
-    """Draw attention from one word in all heads of the layer with the strongest link to its partner."""
+    """Draw attention from one word in all heads of the layer with the strongest link to its completion."""
     shown = _sentence_of("figure3", attention)
     (start, shares), word, completion = shown.shares(), shown.about["from"], " ".join(shown.about["to"])
     ((layer, head),) = _strongest_heads(shares, 1)
@@ -193,7 +193,7 @@ def _draw_attention(
     rows = list(range(count)) if start is None else [start]
     for number, given in enumerate(weights[:, rows]):
         color = COLORS[(hue + number) % len(COLORS)]
-        # Marks of several heads are adjacent, so that their colours do not mix.
+        # The lines of several heads end at different heights of a word, so that their colours do not mix.
         shift = _SPACING * 0.7 * ((number + 0.5) / len(weights) - 0.5)
         for place, end in np.argwhere(given >= _FAINTEST):
             line = {"color": color, "alpha": min(1.0, given[place, end]), "lw": 1.4, "solid_capstyle": "butt"}
@@ -206,9 +206,9 @@ def _draw_attention(
 
 
 def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
-    """Draw the first sentence's weights as three grids with a row per query: encoder, decoder, cross-attention.
+    """Draw the only sentence's weights as three grids with a row per query: encoder, decoder, cross-attention.
 
-    layer, head: from 1. The defaults are the layer of the other figures and the mean of all heads. Raises InputError.
+    layer, head: from 1. The defaults are the layer of Figure 5 and the mean of all heads. Raises InputError.
     """
     layer = layer or _layer(attention["layers"])
     for name, asked, most in (("layer", layer, attention["layers"]), ("head", head or 1, attention["heads"])):
