@@ -84,7 +84,7 @@ def other_version(path):
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "truncated"),
         (lambda path: path.write_bytes(path.read_bytes()[:-9999] + bytes(9999)), "damaged"),
-        (other_experiment, "expected a state of the experiment .*, found a"),
+        (other_experiment, "expected a state of the experiment "),
         (other_version, "not a resume state of this version of the program"),
     ],
     ids=["truncated", "zeroed", "another experiment", "another version"],
