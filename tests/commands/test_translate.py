@@ -63,6 +63,17 @@ def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkey
     assert b"".join(answers) == (tmp_path / "out").read_bytes()
 
 
+def test_a_sentence_is_translated_like_a_file(run, tmp_path, capfd):
+    (line,) = random_lines(5, 1)
+    text = write_text(tmp_path / "text", [line])
+    do("translate", "--run", run, "--input", text)
+    expected = capfd.readouterr().out
+    do("translate", line, "--run", run)
+    assert capfd.readouterr().out == expected != ""
+    assert error("translate", line, "--run", run, "--input", text).startswith("expected a sentence or --input, found ")
+    assert error("translate", "\udcff", "--run", run).startswith("sentence, line 1: expected UTF-8")
+
+
 def test_options_of_other_toolkits(run, tmp_path):
     """The n best are in Moses' format, or in JSON with scores and tokens, and equal those of the Python interface."""
     lines, source = ["ab cd", "", "ef"], tmp_path / "text"

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -24,6 +25,8 @@ PIECE = 2**18  # maximum number of bytes per read from standard input; about TOG
 
 
 def translate(
+    sentence: str | None = None,
+    /,
     *,
     run: Path,
     weights: Path | None = None,
@@ -43,6 +46,7 @@ def translate(
     python -m transformer translate --run results/demo/runs/en-de/base/1 < text
 
     Args:
+        sentence: text to translate, instead of a file
         run: folder of a trained run, or an export
         weights: weights file; default: RUN/average.safetensors
         decoding: JSON object with changes to RUN/decoding.yaml
@@ -54,6 +58,8 @@ def translate(
         output: file for the translations; default: standard output
         threads: number of CPU threads; default: all
     """
+    if sentence is not None and input:
+        raise InputError(f"expected a sentence or --input, found both: {sentence!r:.40} and {input}")
     require_separate({"--output": output}, {"--input": [input], "--weights": [weights]}, run)
     use_threads(threads)
     translator = open_translator(run, weights, parse_json(decoding, dict[str, Any], "--decoding"))
@@ -62,10 +68,12 @@ def translate(
         about = translator.experiment
         logger.info("%s, %s to %s. Data: %s.", run_name(asdict(about)), about.source, about.target, about.label)
         logger.info("The model can translate only text like its training data.")
-    reading = open_input(input) if input else nullcontext(sys.stdin.buffer)
+    given = None if sentence is None else BytesIO(sentence.encode(errors="surrogateescape"))
+    reading = open_input(input) if input else nullcontext(given or sys.stdin.buffer)
     writing = replacing(output, "wb") if output else nullcontext(sys.stdout.buffer)
     with reading as source, writing as target:
-        name, pieces = input or "standard input", [split_lines(source)] if input else arriving(source)
+        name = input or ("sentence" if given else "standard input")
+        pieces = [split_lines(source)] if input or given else arriving(source)
         for before, lines in _groups(pieces, name):
             fault = None
             try:
