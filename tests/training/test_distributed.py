@@ -59,7 +59,8 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, 
         np.testing.assert_array_equal(np.sort(parts), np.sort(batch))
         np.testing.assert_array_equal(np.sort(single[f"mine{step}"]), np.sort(batch))
     for rank in ranks:
-        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=1e-6)
+        relative = 1e-6 if name == "transformer" else 2e-5
+        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=relative)
 
 
 @pytest.mark.slow

@@ -133,7 +133,7 @@ def test_a_page_of_the_runs_that_are_there_names_the_others(project):
     assert "en-de/dropout-0.0/1" in curves["caption"]
     page = " ".join(html.parse(project / f"{RESULTS}/report.html").getroot().text_content().split())
     assert "en-de/big/1" in page
-    assert "Heads: importance and distance: the base model is trained, but its heads were not" in page
+    assert "Heads: importance and distance: the base model is trained, but its heads are not measured" in page
 
 
 @pytest.mark.parametrize(
