@@ -94,8 +94,8 @@ def of_another_training(own):
     ("change", "message"),
     [
         # The model has no position for the last token. On the source side, the translation fits.
-        (too_long("en"), rf"dev.en, line 31: expected {POSITIONS - 5} subwords at most, found "),
-        (too_long("de"), rf"dev.de, line 31: expected {POSITIONS} subwords at most, found "),
+        (too_long("en"), rf"dev.en, line 31: expected up to {POSITIONS - 5} subwords, found "),
+        (too_long("de"), rf"dev.de, line 31: expected up to {POSITIONS} subwords, found "),
         (of_another_training, r"average.safetensors: expected weights of the training \w+, found another"),
     ],
 )

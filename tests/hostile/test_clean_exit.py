@@ -82,9 +82,10 @@ def test_a_signal_ends_the_learning_of_a_vocabulary_at_once(tmp_path):
         "from transformer.data import corpus\n"
         "def train(**_): os.kill(os.getpid(), signal.SIGTERM); print('still here', file=sys.stderr)\n"
         "corpus.sentencepiece.SentencePieceTrainer.train = train\n"
-        "with clean_exit('test'): corpus.learn([], 10, 10, 'model')"
+        "with clean_exit('test'): corpus.learn([sys.argv[1]], 10, 10, 'model')"
     )
-    ended = subprocess.run([sys.executable, "-c", program], env=PROCESSOR, capture_output=True, timeout=60)
+    text = write_text(tmp_path / "text", ["ab"])
+    ended = subprocess.run([sys.executable, "-c", program, text], env=PROCESSOR, capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, b"")
 
 

@@ -132,13 +132,13 @@ def test_requests_of_disconnected_clients_are_not_answered():
 REFUSED = {
     "path": ({"path": "x"}, 404, "expected GET / or POST /translate, found POST /x"),
     "origin": ({"Origin": "http://evil.example"}, 403, "a page of this server, found http://evil.example"),
-    "a byte too many": ({"body": b" " * (_BODY + 1)}, 413, "expected at most 10,000 bytes, found more"),
+    "a byte too many": ({"body": b" " * (_BODY + 1)}, 413, "expected up to 10,000 bytes, found more"),
     "broken JSON": ({"body": b"{"}, 400, "the request: cannot be read as JSON"),
     "a number": ({"body": b'{"text": 5}'}, 400, "text"),
     "half a character": ({"body": rb'{"text": "\ud800"}'}, 400, "cannot be read as JSON"),
     "blanks": ({"body": rb'{"text": " \n "}'}, 400, "of 1 to 80 words, as the tokeniser cuts them, found 0"),
     "too many words and marks": ({"body": b'{"text": "' + b"ab, " * 41 + b'"}'}, 400, "cuts them, found 82"),
-    "too many subwords": ({"body": b'{"text": "' + b"ab" * 999 + b'"}'}, 400, f"at most {_LONGEST} subwords, found"),
+    "too many subwords": ({"body": b'{"text": "' + b"ab" * 999 + b'"}'}, 400, f"up to {_LONGEST} subwords, found"),
 }
 
 

@@ -100,5 +100,5 @@ class TestResults:
 
     def test_what_choices_are_worth(self, results):
         found = {row["choice"]: row for row in rows(results, "bleu_variants")}
-        assert not blank(found[f"the {FILTERED} filtered sentences alone"], "bleu", "difference")
+        assert not blank(found[f"the {FILTERED} filtered sentences only"], "bleu", "difference")
         assert not [row for row in found.values() if blank(row, "bleu")]

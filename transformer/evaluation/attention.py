@@ -62,7 +62,7 @@ def weights_in_text(
     short = [number for number, length in lengths.items() if length <= longest]
     if not short:
         short = sorted(sorted(lengths, key=lengths.__getitem__)[:count])
-        no = f"no sentence of at most {longest} tokens (attention.longest)"
+        no = f"no sentence of up to {longest} tokens (attention.longest)"
         logger.warning("%s: %s: the shortest are shown", text, no)
     sentences = []
     for shown in dict.fromkeys(entry["text"] for entry in figures.values()):  # figures may share a sentence

@@ -118,5 +118,5 @@ def open_run(folder: Path, source: Path, target: Path, sentences: int, data: Pat
     for path, lengths, most in zip((source, target), run.text.lengths, (translator.longest, POSITIONS), strict=True):
         if (longest := lengths.max()) > most:
             line = numbers[lengths.argmax()]
-            raise InputError(f"{path}, line {line}: expected {most} subwords at most, found {longest}")
+            raise InputError(f"{path}, line {line}: expected up to {most} subwords, found {longest}")
     return run

@@ -56,7 +56,7 @@ class Trial:
         if not 0 < words <= most:
             raise InputError(f"expected a sentence of 1 to {most:,} words, as the tokeniser cuts them, found {words:,}")
         if (tokens := len(translator.encode([line])[0])) > _LONGEST:
-            raise InputError(f"expected a sentence of at most {_LONGEST} subwords, found {tokens:,}")
+            raise InputError(f"expected a sentence of up to {_LONGEST} subwords, found {tokens:,}")
         (best,) = translator.translate([line], n_best=translator.decoding.beam_size)
         return {"translations": best.ranked(), "attention": weights_in(translator, [({"title": text}, line, best)])}
 
@@ -99,7 +99,7 @@ def server(page: str, answer: Callable[[str], dict[str, Any]]) -> uvicorn.Server
         async for chunk in request.stream():
             body += chunk
             if len(body) > _BODY:
-                raise HTTPException(413, f"expected at most {_BODY:,} bytes, found more")
+                raise HTTPException(413, f"expected up to {_BODY:,} bytes, found more")
         text = parse_json(body, _Question, "the request")["text"]
         async with turn:
             if await request.is_disconnected():  # the page disconnects when it requests a newer text

@@ -72,5 +72,5 @@ def test_schedule_has_the_papers_peak(tmp_path):
     save(make_experiment(model={"d_model": 512}, steps=100_000, warmup_steps=4000), path)
     drawing = schedule(experiment=[path])
     line = drawing.figure.axes[0].lines[0]
-    assert "en-de/base at most 6.99e-04." in drawing.caption
+    assert "en-de/base: maximum 6.99e-04." in drawing.caption
     assert np.interp([2000, 4000, 16000], *line.get_data()) == pytest.approx([3.49e-4, 6.99e-4, 3.49e-4], rel=0.01)

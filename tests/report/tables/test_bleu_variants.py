@@ -100,7 +100,7 @@ def test_other_translations_are_means_over_seeds_with_p(folder):
     folder.last, folder.otherwise = better, [({"beam": 1, "alpha": 0.0}, same)]
     rows, table = folder.make()
     of_seeds = [bleu([by_hand(line) for line in side], [by_hand(line) for line in PLAIN]) for side in (BASE, second)]
-    configured, last = sum(of_seeds) / 2, rows["the last checkpoint alone, not the average of 2"]
+    configured, last = sum(of_seeds) / 2, rows["only the last checkpoint, not the average of 2"]
     assert float(last["bleu"]) == pytest.approx((of_seeds[0] + 100) / 2)
     assert float(last["difference"]) == pytest.approx((of_seeds[0] + 100) / 2 - configured)
     assert float(last["p"]) > 0.05  # only one of two trainings gains
@@ -129,7 +129,7 @@ def test_what_was_not_run_is_named(folder):
     folder.add_base()
     folder.otherwise = [({"beam": 1}, [])]
     rows, table = folder.make()
-    missing = ["the filtered test set", "the last checkpoint alone, not the average of 2", "beam 1, not 4"]
+    missing = ["the filtered test set", "only the last checkpoint, not the average of 2", "beam 1, not 4"]
     missing += ["another seed", "base of Table 3", "dropout-0.0 of Table 3", "smoothing-0.0 of Table 3"]
     assert [choice for choice, row in rows.items() if math.isnan(row["bleu"])] == missing
     assert [row["Choice"] for row in shown(table.grid) if row["BLEU"] == "not run at this scale"] == missing

@@ -1,7 +1,7 @@
-"""The analyses of trained runs for Table 5: a module for each, which the workflow tracks as its code.
+"""The analyses of trained runs for Table 5, one module each. The workflow tracks each module as code of its analysis.
 
-The workflow reads this list as it starts, and config.yaml's keys come from it: a module imports torch, NumPy and pandas
-where it measures, not at its top.
+The workflow reads this list at its start, and config.yaml's keys come from it. So modules import torch, NumPy and
+pandas late, in their functions.
 """
 
 from transformer.evaluation.analyses.averaging import Averaging

@@ -12,7 +12,7 @@ from transformer.storage.files import InputError
 from transformer.storage.records import Amount, Positive, averaged_steps
 
 
-class _Average(analysis.Bleu):  # of the last checkpoints, whose "steps" are listed
+class _Average(analysis.Bleu):  # of the last checkpoints, with their "steps"
     checkpoints: Positive
     perplexity: Amount
 
@@ -20,7 +20,7 @@ class _Average(analysis.Bleu):  # of the last checkpoints, whose "steps" are lis
 class Averaging(analysis.Analysis):
     class Settings(analysis.RunSettings):
         checkpoints: Annotated[
-            analysis.Numbers, described("Numbers of checkpoints that are averaged, the last ones (§6.1).")
+            analysis.Numbers, described("Numbers of averaged checkpoints, counted from the last (§6.1).")
         ]
 
     class Result(analysis.OfRun):
@@ -36,7 +36,7 @@ class Averaging(analysis.Analysis):
         return [run.checkpoints]
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure averages of the last checkpoints, of as many as the run has. Raises InputError if it has too few."""
+        """Measure averages of the last checkpoints, up to the run's number. Raises InputError if it has too few."""
         from transformer.model.weights import average, require
         from transformer.training.statistics import with_statistics
 
@@ -53,7 +53,9 @@ class Averaging(analysis.Analysis):
             require(folder, model.state_dict(), tensors)
             tensors = with_statistics(tensors, run.translator.experiment, run.data, model.device)
             model.load_state_dict(tensors)
-            translator = replace(run.translator, model=model)  # a new one, which lays out the new weights
+            translator = replace(
+                run.translator, model=model
+            )  # a new translator, because each translator prepares the weights once
             found = {"checkpoints": count, "steps": steps[-count:], "perplexity": run.predict(model).perplexity}
             averages.append(found | run.score(translator))
         return {"averages": averages}

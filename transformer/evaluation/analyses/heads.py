@@ -1,4 +1,4 @@
-"""Two questions to the heads (§3.2.2, §4): are they needed, and do they look at different things?
+"""Two questions about heads (§3.2.2, §4): are they necessary, and do they attend to different positions?
 
 `transformer/evaluation/masking.py` masks heads and measures their distances.
 """
@@ -11,33 +11,33 @@ from transformer.evaluation import analysis
 from transformer.storage.files import draw
 from transformer.storage.records import Amount, Count, Positive
 
-KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # of attention, in words
-_SHARES = 1 / 4, 1 / 2, 3 / 4  # of a kind's heads that are masked when the model translates
-_MINOR = 0.01  # nats per token: a head whose masking adds less to the loss changes perplexity by about 1 % at most
+KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}  # names of kinds of attention
+_SHARES = 1 / 4, 1 / 2, 3 / 4  # shares of masked heads of one kind during translation
+_MINOR = 0.01  # nats per token, about 1 % of perplexity; heads with a lower increase count as minor
 
 
-class _Step(TypedDict):  # one more head is masked: the one that raises the loss on some of the sentences least
+class _Step(TypedDict):  # masks the next head, which raises the loss least on a part of the sentences
     masked: Positive
-    layer: Positive  # this and the head, of this step, count from 1
+    layer: Positive  # layer and head count from 1
     head: Positive
     loss: float
 
 
 class _HeadsOfKind(TypedDict):  # tables [layer][head]
-    increase: list[list[float]]  # of the loss with this head alone masked
-    distance: list[list[Amount]]  # mean, in tokens, that it looks over
-    equal: Amount  # the distance with the same weight for all visible tokens
+    increase: list[list[float]]  # of the loss, with only this head masked
+    distance: list[list[Amount]]  # mean attention distance in tokens
+    equal: Amount  # the distance under uniform attention
     curve: list[_Step]
 
 
-class _Masked(analysis.Bleu):  # so many heads of a kind, in the order of its curve
+class _Masked(analysis.Bleu):  # with a number of masked heads of one kind, in the order of its curve
     kind: str | None
     masked: Count
 
 
 class Heads(analysis.Analysis):
     class Settings(analysis.RunSettings):
-        choose: Annotated[Large, described("Dev sentences by which heads to mask are chosen, at most.")]
+        choose: Annotated[Large, described("Maximum number of dev sentences for the choice of masked heads.")]
 
     class Result(analysis.OfRun):
         layers: Positive
@@ -51,13 +51,13 @@ class Heads(analysis.Analysis):
     rows = ("masked",)
     words = ("Attention",)
     note = (
-        "Heads of base masked (§3.2.2): each alone, by how much the loss per token rises, in nats; then ever more of a "
-        "kind, always the one that raises the loss least. Distance: how many tokens lie on average between a query and "
-        "what it looks at; “if alike”, for a head that looks at all alike."
+        "Masked heads of base (§3.2.2). Loss +: increase of the loss per token, in nats, with one masked head. BLEU: "
+        "heads of one kind are masked one by one, always the head that raises the loss least. Distance: mean number of "
+        "tokens between a query and its keys, weighted by attention; “if uniform”: under uniform attention."
     )
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure the importance and the reach of all heads, and losses and BLEU with ever more of them masked."""
+        """Measure importance and distance of all heads, and loss and BLEU with increasing numbers of masked heads."""
         from transformer.evaluation.masking import DECIMALS, Head, TeacherForced, distances, importance, masked
 
         model, count = run.translator.model, len(run.sources)
@@ -70,13 +70,13 @@ class Heads(analysis.Analysis):
             steps = found["curve"]
             for most in sorted({round(share * len(steps)) for share in _SHARES} - {0}):
                 removed = [Head(kind, step["layer"] - 1, step["head"] - 1) for step in steps[:most]]
-                with masked(model, removed):  # a new translator lays out the weights as they are now
+                with masked(model, removed):  # a new translator, because each translator prepares the weights once
                     scores.append({"kind": kind, "masked": most} | run.score(replace(run.translator)))
         sizes = {"layers": model.config.N, "heads": model.config.h}
         return sizes | {"loss": round(everything.loss(), DECIMALS), "kinds": kinds, "bleu": scores}
 
     def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:
-        """Compare the model with all heads to that with the middle one of the numbers of heads that were masked."""
+        """Compare the model with all heads and the model with the median number of masked heads."""
         heads, pairs = analysis.entries(files, "bleu"), []
         for kind, of_kind in heads[heads["masked"] > 0].groupby("kind", sort=False):
             counts = sorted(of_kind["masked"].unique())
@@ -86,7 +86,7 @@ class Heads(analysis.Analysis):
         return pairs
 
     def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
-        """Lay out by kind of attention how much single heads matter, how far they look, and BLEU with a part masked."""
+        """Show by kind of attention the importance and distance of heads, and BLEU with masked heads."""
         import numpy as np
 
         heads, rows = analysis.entries(files, "bleu"), []
@@ -98,11 +98,11 @@ class Heads(analysis.Analysis):
                 "Attention": words,
                 "Heads": str(increase[0].size),
                 f"Loss + < {_MINOR}": analysis.RunsText(f"{100 * (increase < _MINOR).mean():.0f} %", files),
-                "Loss +, at most": analysis.RunsText(f"{increase.max():.3f}", files),
+                "Loss +, maximum": analysis.RunsText(f"{increase.max():.3f}", files),
             }
             for count, same in heads[heads["kind"].isin([kind]) | (heads["masked"] == 0)].groupby("masked"):
                 row[f"BLEU, {count} masked"] = analysis.Mean(same, "bleu", 1)
             distances = ", ".join(f"{mean:.1f}" for mean in distance.mean(axis=(0, 2)))
             row["Distance, by layer"] = analysis.RunsText(distances, files)
-            rows.append(row | {"If alike": analysis.RunsText(f"{alike:.1f}", files)})
+            rows.append(row | {"If uniform": analysis.RunsText(f"{alike:.1f}", files)})
         return rows

@@ -1,4 +1,4 @@
-"""Length (§3.5): do sinusoids extrapolate to sentences that are longer than those in training?"""
+"""Length (§3.5): do sinusoids extrapolate to longer sentences than in training?"""
 
 from collections.abc import Callable
 from itertools import islice
@@ -14,25 +14,25 @@ from transformer.storage.checksums import read_manifest, require_sums
 from transformer.storage.files import InputError
 from transformer.storage.records import Amount, Count, Positive, Share
 
-_GROUPS = 4  # of single sentences, by length
+_GROUPS = 4  # number of groups of single sentences by length
 
 
 class _Group(analysis.BleuAndLength):  # sentences of similar length
-    # None: single sentences; 1: neighbours joined while they had no more tokens than the longest source sentence in
-    # training; another t: neighbours joined until they had t times as many.
+    # None: single sentences. 1: neighbours are joined up to the length of the longest source sentence in training.
+    # Other t: neighbours are joined until they reach t times this length.
     times: Positive | None
     sentences: Positive
-    tokens: Amount  # mean of the source, EOS included
+    tokens: Amount  # mean source tokens, including EOS
 
 
-class _Sentence(NamedTuple):  # or several joined
+class _Sentence(NamedTuple):  # one sentence or several joined sentences
     source: str
     reference: str
-    tokens: int  # of the source
+    tokens: int  # number of source tokens
 
 
 def _longest_in_training(run: analysis.EvaluatedRun, quantile: float) -> int:
-    """Return the tokens of the longest source sentence that the run was trained on, of the shortest `quantile`."""
+    """Return the tokens of the run's longest source sentence in training, among the shortest `quantile`."""
     import numpy as np
 
     from transformer.training.batches import batch_budgets, fits, longest_sentence, open_text
@@ -41,12 +41,12 @@ def _longest_in_training(run: analysis.EvaluatedRun, quantile: float) -> int:
         raise InputError("lengths: expected --data, found none")
     require_sums(run.data.manifest, read_manifest(run.data.manifest)["files"], run.data.arrays("train"))
     both, training = open_text(run.data, "train").lengths, run.translator.experiment.training
-    trained = both[0, fits(both, batch_budgets(training), longest_sentence(training))]  # others are left out
+    trained = both[0, fits(both, batch_budgets(training), longest_sentence(training))]  # training skips other sentences
     return int(np.quantile(trained, quantile, method="higher"))
 
 
 def _groups_by_length(sentences: list[_Sentence]) -> list[list[_Sentence]]:
-    """Return the sentences in _GROUPS groups of equal number, the shortest first."""
+    """Return the sentences in _GROUPS groups of equal size, shortest first."""
     import numpy as np
 
     if len(sentences) < _GROUPS:
@@ -56,9 +56,9 @@ def _groups_by_length(sentences: list[_Sentence]) -> list[list[_Sentence]]:
 
 
 def _join_until(sentences: list[_Sentence], least: int, count: Callable[[str], int]) -> list[_Sentence]:
-    """Join neighbours until each source has `least` tokens by `count`; a rest with less is dropped.
+    """Join neighbours until each source has `least` tokens by `count`. A shorter rest is dropped.
 
-    The tokens of the whole are counted, as they may differ from the sum of the parts'.
+    Tokens are counted on the joined text, because they may differ from the sum of the parts.
     """
     joined, parts = [], []
     for sentence in sentences:
@@ -70,9 +70,9 @@ def _join_until(sentences: list[_Sentence], least: int, count: Callable[[str], i
 
 
 def _join_within(sentences: list[_Sentence], most: int, count: Callable[[str], int]) -> list[_Sentence]:
-    """Join neighbours, as many as have `most` tokens together; single sentences are dropped.
+    """Join neighbours up to `most` tokens. Single sentences are dropped.
 
-    They are as unlike the training's sentences as other joined ones are, but no longer.
+    These texts differ from training like other joined sentences, but are not longer.
     """
     joined: list[list[_Sentence]] = []
     for sentence in sentences:
@@ -89,7 +89,7 @@ def _merged(parts: list[_Sentence], count: Callable[[str], int]) -> _Sentence:
 
 
 def longest_of(quantile: float) -> str:
-    """Name the sentences whose length is `longest`."""
+    """Describe the sentences with the length `longest`."""
     return "the longest" if quantile == 1 else f"the longest of the shortest {100 * quantile:g} %"
 
 
@@ -98,35 +98,35 @@ class ByLength(analysis.Analysis):
         times: Annotated[
             analysis.Numbers, described("Lengths of joined sentences, as multiples of the longest in training (§3.5).")
         ]
-        # Of millions, the very longest is no measure.
+        # In a large corpus, the longest sentence is an outlier.
         quantile: Annotated[
             float,
             Meta(gt=0, le=1),
-            described("Share of training sentences, shortest first, whose longest counts in `times`."),
+            described("Share of training sentences, shortest first. `times` refers to the longest of them."),
         ] = 1.0
 
     class Result(analysis.OfRun):
-        positions: str  # of another architecture its name
-        longest: Positive  # tokens of a source sentence in training, of the `quantile` with the shortest
-        quantile: NotRequired[Share]  # all, if not given
-        skipped: Count  # joined sentences that the model has too few positions for
-        groups: list[_Group]  # none for a t without joined sentences
+        positions: str  # the architecture's name, if it is not a Transformer
+        longest: Positive  # maximum source tokens in training, among the shortest `quantile`
+        quantile: NotRequired[Share]  # the default is all
+        skipped: Count  # joined sentences that exceed the model's positions
+        groups: list[_Group]  # a t without joined sentences has no group
 
     experiments = ("base", "learned-positions", "no-positions", "lstm", "conv")
     needs_data = True
     rows = ("lengths",)
     words = ("Sentences",)
     note = (
-        "Length (§3.5): sentences as they are, in four groups by length; then neighbours, joined. Joined sentences are "
-        "unlike those in training in more than length: those that are no longer than the longest in training show what "
-        "that costs. Words: those written for each word of the reference."
+        "Length (§3.5): single sentences in four groups by length, then joined neighbours. Joined sentences differ "
+        "from training in more than length. Joined sentences of training's length show only the effect of joining. "
+        "Words: words in the translation per word of the reference."
     )
 
     def reads(self, run: Run, data: Data) -> list[Path]:
         return data.arrays("train")
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure BLEU of single sentences in groups by length, and of neighbours joined to long ones.
+        """Measure BLEU of single sentences in groups by length, and of joined neighbours.
 
         Raises InputError if there are fewer sentences than groups.
         """
@@ -141,7 +141,7 @@ class ByLength(analysis.Analysis):
             fitting = [sentence for sentence in joined if sentence.tokens <= translator.longest]
             skipped += len(joined) - len(fitting)
             groups += [(times, fitting)] if fitting else []
-        # All are translated together, as short sentences fill up batches.
+        # All are translated together, because short sentences fill batches.
         translations = iter(translator.translate([sentence.source for _, group in groups for sentence in group]))
         measured = []
         for times, group in groups:
@@ -167,7 +167,7 @@ class ByLength(analysis.Analysis):
         for _, same in groups.groupby("place"):
             first, times = same.iloc[0], same["times"].iloc[0]
             joined = "no longer than in training" if times == 1 else f"{times:g} × {longest} in training"
-            sentences = f"joined, {joined}" if times > 0 else "as they are"  # NaN of single sentences
+            sentences = f"joined, {joined}" if times > 0 else "single"  # `times` of single sentences is NaN
             row = {"Sentences": sentences, "Number": f"{first['sentences']}", "Mean tokens": f"{first['tokens']:.1f}"}
             for positions, of_kind in same.groupby("positions", sort=False):
                 row[f"BLEU, {positions}"] = analysis.Mean(of_kind, "bleu", 1)

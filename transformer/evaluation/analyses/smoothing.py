@@ -1,4 +1,4 @@
-"""Label smoothing (§5.4): does it improve BLEU, and hurt perplexity?"""
+"""Label smoothing (§5.4): does it improve BLEU and worsen perplexity?"""
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -8,10 +8,10 @@ from transformer.storage.records import Amount, Draws, Positive, Share
 if TYPE_CHECKING:
     import numpy as np
 
-_BINS = 10  # of confidence, equally wide
+_BINS = 10  # number of confidence bins of equal width
 
 
-class _Calibration(TypedDict):  # has "bins", too
+class _Calibration(TypedDict):  # files also have "bins"
     error: Share
     confidence: Share
     accuracy: Share
@@ -24,8 +24,8 @@ class _Beam(analysis.BleuAndLength):
 def _calibration(confidence: "np.ndarray", correct: "np.ndarray") -> dict[str, Any]:
     """Return the expected calibration error of the most probable token (Guo et al. 2017, equation 3).
 
-    confidence: [tokens] its probability. correct: [tokens] 1 where it is the true token. "error" is the mean over all
-    tokens of |accuracy - confidence| of the token's bin. "bins" are of confidence in (0, 0.1], (0.1, 0.2] and so on.
+    confidence: [tokens] its probability. correct: [tokens] 1 if it is the true token, else 0. "error" is the mean over
+    tokens of |accuracy - confidence| in the token's bin. "bins" cover confidence in (0, 0.1], (0.1, 0.2] and so on.
     """
     import numpy as np
 
@@ -54,13 +54,13 @@ class Smoothing(analysis.Analysis):
     experiments = ("base", "smoothing-0.0", "smoothing-0.2")
     rows = ("smoothing", "perplexity")
     note = (
-        "Label smoothing (§5.4). Calibration error: the mean distance between how sure the model is of its most "
-        "probable token and how often that is right, in ten classes (Guo et al. 2017), after the reference's own "
-        "prefixes. Words: those written for each word of the reference."
+        "Label smoothing (§5.4). Calibration error: the mean distance between confidence in the most probable token "
+        "and its accuracy, in ten bins of confidence (Guo et al. 2017), under teacher forcing. Words: words in the "
+        "translation per word of the reference."
     )
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure perplexity and calibration, and BLEU with each beam; the rest of the search is the run's."""
+        """Measure perplexity, calibration, and BLEU with each beam size. Other search settings are the run's."""
         import numpy as np
 
         from transformer.evaluation.significance import draws

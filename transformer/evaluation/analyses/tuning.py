@@ -1,4 +1,4 @@
-"""Search (§6.1): the beam and the length penalty, which the paper chose on the dev set."""
+"""Search (§6.1): beam size and length penalty, which the paper chose on the dev set."""
 
 from itertools import product
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ class _Search(analysis.BleuAndLength):
 class Tuning(analysis.Analysis):
     class Settings(analysis.RunSettings):
         beams: analysis.Beams
-        alphas: Annotated[_Alphas, described("Length penalties, each tried with each beam (§6.1).")]
+        alphas: Annotated[_Alphas, described("Length penalties, combined with each beam size (§6.1).")]
 
     class Result(analysis.OfRun):
         searches: list[_Search]
@@ -30,7 +30,7 @@ class Tuning(analysis.Analysis):
     note = "Search (§6.1): the beam and the α of the length penalty, which the paper chose on the dev set."
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure BLEU with each beam and each alpha."""
+        """Measure BLEU with each beam size and each alpha."""
         searches = product(settings.beams, settings.alphas)
         scored = ((beam, alpha, run.score(beam_size=beam, length_penalty=alpha)) for beam, alpha in searches)
         return {"searches": [{"beam": beam, "alpha": alpha} | score for beam, alpha, score in scored]}

@@ -71,7 +71,7 @@ def schedule(*, experiment: list[str]) -> style.Drawing:
         axes.plot(steps, rates, color=color, label=f"{name}, $d_\\mathrm{{model}}$ = {d_model:,}")
         highest = rate(settings, peak)
         axes.plot(peak, highest, color=color, marker=marker)
-        peaks.append(f"{name} at most {highest:.2e}")
+        peaks.append(f"{name}: maximum {highest:.2e}")
     axes.set(xlabel="step", ylabel="learning rate", xlim=(0, None), ylim=(0, None))
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, -3), useMathText=True)
     axes.xaxis.set_major_formatter("{x:,.0f}")

@@ -79,7 +79,7 @@ def bleu_variants(
     rows = list(others)
     if len(runs):
         base = _configured(runs, score, hyp, ref)
-        averaged = f"the last checkpoint alone, not the average of {len(runs['averaged_steps'].iloc[0])}"
+        averaged = f"only the last checkpoint, not the average of {len(runs['averaged_steps'].iloc[0])}"
         rows += [base.row("configured", "as configured", runs["bleu"])]
         rows += _of_own_text(base, score, vocabulary, experiment)
         rows.append(_of_translations(base, "averaging", averaged, _read_all(last, ref)))
@@ -144,7 +144,7 @@ def _of_own_text(base: _Configured, score: list[str], vocabulary: list[str], exp
     for name, part in subsets[0].items():
         parts = [of_run[name]["scores"] for of_run in subsets]
         scores = [variants[variants["paper"]]["score"] for variants in parts]
-        rows.append(base.row("scoring", f"the {part['sentences']} {name} sentences alone", scores))
+        rows.append(base.row("scoring", f"the {part['sentences']} {name} sentences only", scores))
     return rows if subsets[0] else [*rows, base.row("scoring", "the filtered test set", [])]
 
 

@@ -64,8 +64,8 @@ def flops_text(flops: str | float) -> str:
 
 
 def averaged_text(steps: list[int]) -> str:
-    """Format `5 checkpoints from step 520`, or for a single checkpoint `step 600 alone`."""
-    return f"step {steps[0]:,} alone" if len(steps) == 1 else f"{len(steps)} checkpoints from step {min(steps):,}"
+    """Format `5 checkpoints from step 520`, or for a single checkpoint `only step 600`."""
+    return f"only step {steps[0]:,}" if len(steps) == 1 else f"{len(steps)} checkpoints from step {min(steps):,}"
 
 
 def units(start: Start) -> tuple[str, int, str]:

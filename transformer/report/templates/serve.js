@@ -1,4 +1,4 @@
-// Asks for the translation of what is typed, and shows the newest answer: all texts as text, never as HTML.
+// Requests the translation of the typed text, and shows the newest answer. Texts are never inserted as HTML.
 (() => {
   const WAIT = 150; // milliseconds without a key before the server is asked
   const GONE = "The server does not answer. If it has stopped, restart it and continue typing.";
@@ -56,7 +56,7 @@
     else show(found);
   }
 
-  // The name of a language in English, of a code such as de or pt_BR; the code itself of what is none.
+  // The English name of a language code such as de or pt_BR, or the code itself if it has no name.
   function language(code) {
     try {
       return new Intl.DisplayNames("en", { type: "language" }).of(code.replaceAll("_", "-"));
