@@ -71,6 +71,7 @@ def test_a_sentence_is_translated_like_a_file(run, tmp_path, capfd):
     do("translate", line, "--run", run)
     assert capfd.readouterr().out == expected != ""
     assert error("translate", line, "--run", run, "--input", text).startswith("expected a sentence or --input, found ")
+    assert error("translate", " ", "--run", run) == "expected a sentence, found a blank one"
     assert error("translate", "\udcff", "--run", run).startswith("sentence, line 1: expected UTF-8")
 
 

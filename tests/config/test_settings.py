@@ -182,6 +182,8 @@ def test_claims_that_base_contradicts_or_that_repeat_it_or_another_are_not_train
 
 
 def test_a_task_may_train_fewer_rows_than_its_scale(folder, good):
+    """`experiments` of a scale may be blank."""
+    good = changed(good, {f"{DEMO}/experiments": None})
     scale = ScaleSettings(settings.accept(changed(good, {f"{EN_DE}/rows": ["base", "big"]})), "demo")
     assert {run.experiment for run in scale.runs(["en-de"], scale.experiments)} == {"base", "big"}
 

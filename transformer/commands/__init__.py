@@ -25,7 +25,7 @@ def require_separate(
             continue
         if (other := taken.setdefault(_identity(path), option)) != option:
             raise InputError(f"{option}: expected a path of its own, found {path}, which {other} names or contains")
-    if there := next(filter(Path.exists, foreign), None):
+    if there := next(filter(os.path.lexists, foreign), None):
         raise InputError(f"{there}: refusing to replace a file that this command did not write; move it elsewhere")
 
 

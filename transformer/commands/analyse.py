@@ -134,7 +134,7 @@ def attend(
 
     output, pictures = (output, {}) if text else _with_pictures(given["output"])
     besides = {output, *pictures.values()} - {given["output"]}
-    foreign = [] if _is_attention(output) else sorted(besides)
+    foreign = [] if _was_drawn(output) else sorted(besides)
     require_separate({"--output": output} | pictures, {"--text": [text], "--weights": [weights]}, run, foreign)
     use_threads(threads)
     translator = open_translator(run, weights)
@@ -143,10 +143,12 @@ def attend(
         from transformer.report.figures.style import save_pictures
 
         measured = weights_in(translator, [({"title": sentence, "figures": {}}, sentence, target)])
-        save_pictures(grids(measured, layer, head), pictures["--output, the .svg"].with_suffix(""))
+        figure = grids(measured, layer, head)
+        _publish(measured, output, "drawn as .svg, .png and .pdf")  # first, as evidence that the pictures are ours
+        save_pictures(figure, pictures["--output, the .svg"].with_suffix(""))
     else:
         measured = weights_in_text(translator, text, count or 1, longest or _MOST_TOKENS, shown)
-    _publish(measured, output, f"{len(measured['sentences'])} sentences" if text else "drawn as .svg, .png and .pdf")
+        _publish(measured, output, f"{len(measured['sentences'])} sentences")
 
 
 def _with_pictures(output: Path) -> tuple[Path, dict[str, Path]]:
@@ -157,12 +159,14 @@ def _with_pictures(output: Path) -> tuple[Path, dict[str, Path]]:
     return output.with_name(f"{name}.json") if output.suffix in kinds else output, pictures
 
 
-def _is_attention(path: Path) -> bool:
-    """Return whether `attend` has written a file."""
+def _was_drawn(path: Path) -> bool:
+    """Return whether `attend` has written a JSON file, for a single sentence with pictures."""
     try:
-        return {"layers", "heads", "sentences"} <= read_summed(path, dict).keys()
+        content = read_summed(path, dict)
     except InputError:
         return False
+    sentences = content.get("sentences", [])
+    return {"layers", "heads"} <= content.keys() and len(sentences) == 1 and not sentences[0]["figures"]
 
 
 def _publish(measured: dict[str, Any], output: Path, what: str) -> None:

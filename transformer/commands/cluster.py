@@ -80,8 +80,9 @@ def _read_runtime(text: str) -> int:
     """Return the minutes of a runtime, as Snakemake reads it: a number of minutes, or one with a unit; 0 of others."""
     from humanfriendly import InvalidTimespan, parse_timespan
 
+    text = text.strip(" '\"")
     try:
-        return int(text) if text.isdecimal() else max(round(parse_timespan(text.strip(" '\"")) / 60), 1)
+        return int(text) if text.isdecimal() else max(int(round(parse_timespan(text)) / 60), 1)
     except InvalidTimespan:
         return 0
 

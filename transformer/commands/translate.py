@@ -60,6 +60,8 @@ def translate(
     """
     if sentence is not None and input:
         raise InputError(f"expected a sentence or --input, found both: {sentence!r:.40} and {input}")
+    if sentence is not None and not sentence.strip():
+        raise InputError("expected a sentence, found a blank one")
     require_separate({"--output": output}, {"--input": [input], "--weights": [weights]}, run)
     use_threads(threads)
     translator = open_translator(run, weights, parse_json(decoding, dict[str, Any], "--decoding"))

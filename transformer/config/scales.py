@@ -155,7 +155,7 @@ class ScaleSettings:
         base = set_keys(self.config.base) | set_keys(self.entry.base)
         tested: dict[str, dict] = {}
         for name, row in self.config.ablations.items():
-            own = set_keys(row) | set_keys(self.entry.experiments.get(name, row))
+            own = set_keys(row) | set_keys((self.entry.experiments or {}).get(name, row))
             whole = base | own
             # A row that contradicts itself stays in the list, so that `experiment` refuses it.
             if contradiction(own) or (whole not in (base, *tested.values()) and not contradiction(whole)):
@@ -203,7 +203,7 @@ class ScaleSettings:
             ("experiments",): config.experiments,
             ("baselines",): config.baselines,
             ("ablations",): config.ablations,
-            (*scale, "experiments"): entry.experiments,
+            (*scale, "experiments"): entry.experiments or {},
             (*scale, "tasks", run.task, "experiments"): entry.tasks[run.task].experiments or {},
         }
         return rows | {

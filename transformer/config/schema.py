@@ -207,7 +207,7 @@ class TranslationTask(Task):
     tokenizer: Annotated[Tokenizing | None, described("Replaces the value in `preprocessing` for this task.")] = None
     experiments: Annotated[Rowsets | None, described("Replaces values of the scale's rows for this task.")] = None
     seeds_of: Annotated[dict[Name, Seeds] | None, described("Replaces the scale's seeds for this task.")] = None
-    rows: Annotated[Names | None, described("Rows of the scale that this task trains. The default is all.")] = None
+    rows: Annotated[Names | None, described("Limits the scale's rows for this task.")] = None
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -326,9 +326,7 @@ class Scale(Keys):
     seeds: Annotated[Seeds, described("One run per experiment and seed; tables average over seeds.")]
     base: Annotated[ExperimentRow, described("Replaces values of the base model before the division.")]
     tasks: Annotated[dict[Name, TranslationTask], Meta(min_length=1), described("The translation tasks.")]
-    experiments: Annotated[Rowsets, described("Replaces values of other rows before the division.")] = msgspec.field(
-        default_factory=dict
-    )
+    experiments: Annotated[Rowsets | None, described("Replaces values of other rows before the division.")] = None
     like: Annotated[
         ScaleName | None,
         described("Scale that provides every missing key. If this scale has `tasks`, label and data are not copied."),

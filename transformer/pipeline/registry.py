@@ -163,8 +163,14 @@ def _name_of_search(suffix: str) -> str:
 
 
 def _architectures(pipeline: Pipeline) -> dict[str, Any]:
-    rows = dict.fromkeys(run.experiment for run in pipeline.table_2_runs())
-    return {"architectures": {row: pipeline.experiment(pipeline.base(row)).model.architecture for row in rows}}
+    runs = _first_runs(pipeline)
+    return {"architectures": {run.experiment: pipeline.experiment(run).model.architecture for run in runs}}
+
+
+def _first_runs(pipeline: Pipeline) -> list[RunName]:
+    """Return the first run of each row of Table 2. Tasks may train different rows."""
+    runs = pipeline.table_2_runs()
+    return [run for run in runs if run == next(each for each in runs if each.experiment == run.experiment)]
 
 
 def _logs(pipeline: Pipeline, runs: list[RunName]) -> Files:
@@ -337,7 +343,7 @@ FIGURES = {  # in the order of the page
         "Learning rate",
         own_files=lambda pipeline: {
             "experiment": pipeline.of_runs(
-                dict.fromkeys(pipeline.base(run.experiment) for run in pipeline.table_2_runs()),
+                _first_runs(pipeline),
                 lambda run: run.experiment,
             )
         },

@@ -7,7 +7,8 @@ import pytest
 import yaml
 from support.scored import detail, make_table, notes_of, score, shown, write_scores
 
-from transformer.report.tables.cells import firm, note
+from transformer.evaluation.scores import read_scores
+from transformer.report.tables.cells import firm, ladder, note
 from transformer.report.tables.table3 import read_variations, table3
 from transformer.storage.files import InputError
 
@@ -84,6 +85,14 @@ def test_own_rows_come_first_and_are_described_first(tmp_path):
     assert table.found == f"Own rows minus base: {shown.format(*p)}inconclusive."
 
 
+def test_a_metric_that_a_long_translation_lacks_is_blank(tmp_path):
+    lacking, whole = score(30.0), score(31.0, experiment="mine")
+    whole["scores"]["ter"] = {"score": 50.0, "signature": "ter|v:1"}
+    grid = ladder(read_scores(write_scores(tmp_path, lacking, whole)))
+    (row,) = [row for row in grid.rows if row["Variant"] == "ter"]
+    assert (str(row["base"]), str(row["mine"])) == ("", "50.00")
+
+
 def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_path):
     """`same` has no difference in the paper; big changes P_drop by 0.2 in the paper and by 0.15 here."""
     systems = {"base": [29, 30, 31], "heads-1": [20, 20], "N-2": [20, 20], "big": [10], "same": [20, 20]}
@@ -94,7 +103,8 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
     assert (
-        "Of the 3 differences from base in the paper's Table 3, 2 have the same change here: "
+        "Of the 3 differences from base in the paper's Table 3 that are tested here, 2 have the same change as in the "
+        "paper: "
         "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
         "With another change of P_drop here: "
         "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."

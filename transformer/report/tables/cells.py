@@ -220,8 +220,11 @@ def ladder(runs: pd.DataFrame) -> Grid:
     """Make a grid with a row per task and metric: its mean over seeds for each experiment, and its signature."""
     rows = []
     for task, of_task in runs.groupby("task", sort=False):
-        for name, first in of_task["variants"].iloc[0].items():
-            scores = of_task.assign(score=[float(variants[name]["score"]) for variants in of_task["variants"]])
+        metrics = {name: score for variants in of_task["variants"][::-1] for name, score in variants.items()}
+        for name, first in metrics.items():
+            # Long translations have no TER.
+            found = [float(variants.get(name, {}).get("score", nan)) for variants in of_task["variants"]]
+            scores = of_task.assign(score=found)
             row = {"Task": task.upper(), "Variant": name + (" *" if name == of_task["paper"].iloc[0] else "")}
             for experiment in runs["experiment"].unique():
                 row[experiment] = mean_cell(scores[scores["experiment"] == experiment], "score", 2)

@@ -176,7 +176,7 @@ def _tests(runs: pd.DataFrame, papers: dict[str, float]) -> pd.DataFrame:
     for experiment, same in others.groupby("experiment"):
         each = cells.paired(same, base, runs)
         size = abs(papers.get(experiment, 0))  # NaN without the paper's BLEU
-        expected = "any" if isnan(size) else "higher" if papers[experiment] > 0 else "lower"
+        expected = "any" if isnan(size) else "higher" if papers.get(experiment, 0) > 0 else "lower"
         verdict = significance.verdict(expected, each, size) if size else significance.NO_EFFECT
         rows[experiment] = (each.value, each.low, each.high, each.p, verdict, each.runs)
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_DIFFERENCE, "verdict", "pair"])
