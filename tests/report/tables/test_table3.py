@@ -103,8 +103,7 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
     assert (
-        "Of the 3 differences from base in the paper's Table 3 that are tested here, 2 have the same change as in the "
-        "paper: "
+        "Of 3 tested differences from base (the paper's Table 3), 2 have the same change here: "
         "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
         "With another change of P_drop here: "
         "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
