@@ -152,7 +152,7 @@ def attend(
 
 
 def _with_pictures(output: Path) -> tuple[Path, dict[str, Path]]:
-    """Return the JSON and the pictures of an --output that names any of them; a name without such an end is whole."""
+    """Return the JSON and the pictures of an --output. It may end in .json, .svg, .png or .pdf, or have no ending."""
     kinds = (".svg", ".png", ".pdf")
     name = output.stem if output.suffix in (".json", *kinds) else output.name
     pictures = {f"--output, the {kind}": output.with_name(name + kind) for kind in kinds}

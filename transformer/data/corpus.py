@@ -150,7 +150,7 @@ class Subwords:
         with open_input(path) as file:
             model = file.read()
         try:
-            self.processor.load_from_serialized_proto(model)  # a path may be no UTF-8
+            self.processor.load_from_serialized_proto(model)  # SentencePiece rejects a path that is not UTF-8
             self.pieces = [self.processor.id_to_piece(token) for token in range(len(self))]
         except (OSError, RuntimeError, UnicodeDecodeError):
             raise InputError(f"{path}: not a SentencePiece model") from None

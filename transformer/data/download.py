@@ -120,7 +120,7 @@ def _download(place: str | Path, part: Path, size: int | None) -> None:
             pause = _PAUSE_SECONDS * 2 ** (failures - 1)
             logger.warning("%s: %s; retrying in %g s", place, error, pause)
             time.sleep(pause)
-        except (requests.RequestException, ValueError) as error:  # ValueError: a redirect to no address
+        except (requests.RequestException, ValueError) as error:  # ValueError: a redirect to an invalid URL
             raise _Refused(f"{type(error).__name__}: {error}") from error
 
 

@@ -169,8 +169,10 @@ def _architectures(pipeline: Pipeline) -> dict[str, Any]:
 
 def _first_runs(pipeline: Pipeline) -> list[RunName]:
     """Return the first run of each row of Table 2. Tasks may train different rows."""
-    runs = pipeline.table_2_runs()
-    return [run for run in runs if run == next(each for each in runs if each.experiment == run.experiment)]
+    firsts: dict[str, RunName] = {}
+    for run in pipeline.table_2_runs():
+        firsts.setdefault(run.experiment, run)
+    return list(firsts.values())
 
 
 def _logs(pipeline: Pipeline, runs: list[RunName]) -> Files:

@@ -235,7 +235,7 @@ def write_json(path: str | Path, record: Any, **format: Any) -> None:
 
 
 def sum_of(content: Any) -> str:
-    """Return the SHA-256 of a JSON value, whatever the order of its keys."""
+    """Return the SHA-256 of a JSON value. The order of its keys has no effect."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -244,7 +244,7 @@ def without_sum(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_sum(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the checksum of its content, as JSON has it."""
+    """Return a record with the checksum of its content after conversion to JSON."""
     return {**record, "sha256": sum_of(json.loads(json.dumps(record)))}
 
 
