@@ -121,7 +121,7 @@ def _extra(package: str) -> str:
         parts = requires("transformer") or []
     except PackageNotFoundError:  # the code runs from a checkout without installation
         return ""
-    pattern = re.compile(rf'{re.escape(package)}==.*extra == "(\w+)"')
+    pattern = re.compile(rf'{re.escape(package)}[<>=~!].*extra == "(\w+)"')
     return next((match[1] for line in parts if (match := pattern.match(line))), "")
 
 
