@@ -2,11 +2,13 @@
 
 import json
 import os
+import random
 import re
 
 import pytest
 import torch
 from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
 from support.commands import do, error
 from support.page import about_run
 from support.scored import HYPOTHESES, REFERENCES
@@ -98,6 +100,30 @@ def test_score(score, run, tmp_path):
     assert [line.split()[:2] for line in lines] == [[name, f"{expected[name]['score']:.2f}"] for name in shown]
     assert [line.split()[-1] for line in lines] == [expected[name]["signature"] for name in shown]
     assert f"({low:.2f} – {high:.2f})" in lines[1]
+
+
+def test_score_against_another_translation(score, tmp_path):
+    """The difference and p agree with sacreBLEU's own paired bootstrap, which resamples other sentences."""
+    generator = random.Random(1)
+    references = [" ".join(generator.choices(["red", "green", "blue", "dogs", "cats", "see"], k=9)) for _ in range(120)]
+    spoiled = [
+        [" ".join(word if generator.random() > rate else "x" for word in line.split()) for line in references]
+        for rate in (0.1, 0.11)
+    ]
+    other = write_text(tmp_path / "other", spoiled[1])
+    printed, written = score("--tokenized", "--against", other, hypotheses=spoiled[0], references=references)
+    found, metric = written["against"], BLEU(tokenize="none", smooth_method="none", force=True)
+    named = [("other", spoiled[1]), ("own", spoiled[0])]
+    own = PairedTest(named, {"BLEU": metric}, [references], test_type="bs", n_samples=1000)()[1]["BLEU"][1]
+    assert found["hyp_sha256"] == sha256(other)
+    assert found["difference"] == pytest.approx(own.score - metric.corpus_score(spoiled[1], [references]).score)
+    assert 0.01 < own.p_value < 0.9
+    assert found["p"] == pytest.approx(own.p_value, abs=0.05)
+    assert (found["p"] < 0.05) == (found["low"] > 0)
+    assert f"p = {found['p']:.3f}; tokenized of --hyp minus --against, paired bootstrap" in printed
+    assert "expected 120 lines" in error(
+        "score", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--lang", "de", "--against", tmp_path / "json"
+    )
 
 
 def test_a_file_name_that_is_no_utf_8_is_written(tmp_path, capsys):

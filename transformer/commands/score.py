@@ -5,12 +5,13 @@ import json as json_module
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 from cyclopts.types import File
 from tabulate import tabulate
 
 from transformer.commands import require_separate
 from transformer.evaluation.scores import describe
-from transformer.evaluation.significance import bleu_draws, f1_draws, limits
+from transformer.evaluation.significance import bleu_draws, compare_uses, f1_draws, limits
 from transformer.storage.files import InputError, read_lines, read_pairs, write
 from transformer.storage.records import read_parses, with_sum
 
@@ -23,6 +24,7 @@ def score(
     ref: str,
     lang: str,
     tokenized: bool = False,
+    against: str | None = None,
     subset: list[tuple[str, str]] = [],  # noqa: B006
     run: Path | None = None,
     weights: Path | None = None,
@@ -40,6 +42,7 @@ def score(
         ref: file with the references
         lang: language of both files, such as de
         tokenized: both files are tokenised and escaped like Moses output; score their tokens unchanged
+        against: file with another translation of these sentences; test the difference by a paired bootstrap
         subset: NAME FILE: score a part of the test set separately; FILE has its references in any order
         run: folder of the run that translated
         weights: weights file of the translations; default: RUN/average.safetensors
@@ -58,7 +61,8 @@ def score(
 
     if len(dict(subset)) < len(subset):
         raise InputError(f"--subset: expected each name once, found {' '.join(name for name, _ in subset)}")
-    files = {"--hyp": [hyp], "--ref": [ref], "--subset": [path for _, path in subset], "--weights": [weights]}
+    files = {"--hyp": [hyp], "--ref": [ref], "--against": [against], "--weights": [weights]}
+    files |= {"--subset": [path for _, path in subset]}
     require_separate({"--json": json}, files, run)
     code, lang = lang, language_of(lang)
     about = describe(run, weights)
@@ -69,10 +73,24 @@ def score(
         measures = (token_scores if tokenized else scores)(hypotheses, references, lang)
         return {"sentences": len(references), "scores": measures}
 
+    def resampled(hypotheses: list[str]) -> list[float]:
+        if tokenized:
+            return bleu_draws(hypotheses, sides[1])
+        return bleu_draws(paper_tokens(hypotheses, lang), paper_reference(sides[1], lang))
+
     content = {"language": lang} | scored(*sides)
-    draws = bleu_draws(*sides if tokenized else (paper_tokens(sides[0], lang), paper_reference(sides[1], lang)))
+    draws, metric = resampled(sides[0]), content["scores"]["paper"]
     low, high = limits(draws)
-    content["scores"][content["scores"]["paper"]] |= {"low": low, "high": high}
+    content["scores"][metric] |= {"low": low, "high": high}
+    if against:
+        others = list(read_lines(against, other_digest := hashlib.sha256()))
+        if len(others) != len(sides[1]):
+            raise InputError(f"{against}: expected {len(sides[1]):,} lines, as in {ref}, found {len(others):,}")
+        scores_of_both = [content["scores"][metric]["score"], scored(others, sides[1])["scores"][metric]["score"]]
+        both = zip(scores_of_both, (draws, resampled(others)), strict=True)
+        low, high, p = compare_uses(*((np.array([value]), np.array([samples])) for value, samples in both))
+        content["against"] = {"hyp": against, "hyp_sha256": other_digest.hexdigest(), "metric": metric}
+        content["against"] |= {"difference": scores_of_both[0] - scores_of_both[1], "low": low, "high": high, "p": p}
     content["subsets"] = {}
     for name, path in subset:
         places = defaultdict(list)
@@ -103,6 +121,9 @@ def _listing(content: dict, tokenized: bool) -> str:
         result = content["scores"][name]
         interval = f"  ({result['low']:.2f} – {result['high']:.2f})" if "low" in result else ""
         lines.append(f"{name:12}  {result['score']:5.2f}{interval}  {result['signature']}")
+    if other := content.get("against"):
+        numbers = "{difference:+5.2f}  ({low:+.2f} – {high:+.2f})  p = {p:.3f}".format_map(other)
+        lines.append(f"{'difference':12}  {numbers}; {other['metric']} of --hyp minus --against, paired bootstrap")
     for name, part in content["subsets"].items():
         results = ", ".join(f"{metric} {part['scores'][metric]['score']:.2f}" for metric in printed)
         lines.append(f"{part['sentences']:,} sentences ({name}): {results}")

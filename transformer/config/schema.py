@@ -199,6 +199,9 @@ class TranslationTask(Task):
     test: Annotated[Name, described("Test corpus, for Table 2.")]
     vocabulary: Annotated[SubwordCount, described("Number of subwords of both languages, with pad, eos and unk.")]
     embedding_rows: Annotated[SubwordCount, described("Rows of the embedding, `vocabulary` or more.")]
+    vocabulary_file: Annotated[
+        FilePath | None, described("vocabulary.model of a run to reuse, such as the run of `initial_weights`.")
+    ] = None
     subsets: Annotated[dict[Name, Name] | None, described("Corpora within the test set with their own scores.")] = None
     decapitalize: Annotated[bool | None, described("Whether each sentence begins with a lower-case letter.")] = None
     lowercase: Annotated[bool | None, described("Whether all text and all translations are in lower case.")] = None

@@ -234,11 +234,10 @@ def _check_runs(scale: ScaleSettings) -> None:
 
 def _require_files(scale: ScaleSettings) -> None:
     """Refuse a missing file of the user's: where older results exist, Snakemake would pass over it."""
-    weights = {}
-    for run in scale.all_runs():
-        path = scale.experiment(run).training.initial_weights
-        if path and scale.config.results not in map(str, Path(path).parents):  # else a rule makes it
-            weights[f"{run}: initial_weights"] = path
+    reused = {f"{run}: initial_weights": scale.experiment(run).training.initial_weights for run in scale.all_runs()}
+    reused |= {f"{name}: vocabulary_file": task.vocabulary_file for name, task in scale.entry.tasks.items()}
+    made = {Path(scale.config.results, name) for name in scale.config.scales}  # rules make the files in these folders
+    given = {key: path for key, path in reused.items() if path and not made & set(Path(path).parents)}
     for name, task in scale.tasks.items():
         for _, corpus, ending in task.files():
             source = scale.config.corpora[corpus].source_of(ending)
@@ -247,8 +246,8 @@ def _require_files(scale: ScaleSettings) -> None:
                 part = ("treebank",) if scale.config.corpora[corpus].treebank else ("files", ending)
                 _refuse(("corpora", corpus, *part, "path"), f"no such file: {source.path}")
         if task.parses and task.silver and task.silver.path:
-            weights[f"{name}: silver.path"] = task.silver.path
-    for key, path in weights.items():
+            given[f"{name}: silver.path"] = task.silver.path
+    for key, path in given.items():
         if not Path(path).exists():
             raise InputError(f"{CONFIG}: {key}: no such file: {path}")
 

@@ -9,7 +9,7 @@ from transformer.config.experiment import POSITIONS, Preprocessing
 from transformer.data.corpus import Counts, Subwords, TokenArray, find_symbols, learn, require_short, write_tokens
 from transformer.layout import SIDES, Data
 from transformer.storage.checksums import require_sums, sums_of
-from transformer.storage.files import InputError, read_lines, require_file
+from transformer.storage.files import InputError, read_lines, require_file, write
 from transformer.storage.records import Manifest, read_json, sum_of, write_json
 
 logger = logging.getLogger(__name__)
@@ -90,6 +90,13 @@ def learn_vocabulary(
     else:
         names = find_symbols(target, symbols)
         learn([source], symbols + subwords, sentences, data.vocabulary, names, longest)
+
+
+def reuse_vocabulary(data: Data, file: str, subwords: int) -> None:
+    """Copy a run's vocabulary instead of learning one. Raises InputError if its number of subwords differs."""
+    if (found := len(Subwords(file))) != subwords:
+        raise InputError(f"{file}: expected {subwords:,} subwords (vocabulary), found {found:,}")
+    write(data.vocabulary, Path(file).read_bytes())
 
 
 def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:

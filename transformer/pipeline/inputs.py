@@ -171,6 +171,10 @@ class Inputs:
         given = self.at(wildcards.scale).preprocessing(wildcards.task).tokenizer == "given"
         return [*options, *(["--tokenized"] if given else [])]
 
+    def vocabulary_file(self, wildcards: _Wildcards) -> list[str]:
+        """Return the vocabulary that a task reuses, if any."""
+        return list(_given(self.task(wildcards), "vocabulary_file").values())
+
     def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
         """Return the sizes of a vocabulary. A parser's vocabulary has its symbols before its subwords."""
         scale, task = self.at(wildcards.scale), self.task(wildcards)

@@ -52,6 +52,7 @@ rule linearize:
 rule vocabulary:
     input:
         DATA.texts("train")[:2],
+        reused=ask.vocabulary_file,
     output:
         DATA.vocabulary,
     log:
