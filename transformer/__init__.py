@@ -16,7 +16,8 @@ layout.py defines all file names, device.py handles GPUs and memory, process.py 
 `python -m transformer` lists the commands. In Python, `load` opens a trained model.
 """
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.translation.translator import Translator
@@ -33,3 +34,19 @@ def load(folder: str) -> "Translator":
     from transformer.translation.translator import open_translator  # a late import, because torch takes seconds to load
 
     return open_translator(folder)
+
+
+def fit(
+    train: tuple[str, str], dev: tuple[str, str], output: str, like: str = "multi30k", **options: Any
+) -> "Translator":
+    """Train one model from text files, or fine-tune a trained one, and open it. A second call resumes the training.
+
+    train, dev: source and target file; the endings of their names are their languages. output: folder of the run.
+    like: scale of config.yaml with the sizes of the model. options: `row`, `seed`, `vocabulary`, `initial`, `threads`
+    and a mapping `settings` of changes, as `python -m transformer fit --help` explains them.
+    Raises transformer.storage.files.InputError, or transformer.process.Interrupted after a stop signal.
+    """
+    from transformer.commands.fit import Fit
+
+    Fit(tuple(map(Path, train)), tuple(map(Path, dev)), Path(output), like, **options).run()
+    return load(output)

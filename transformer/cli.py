@@ -22,6 +22,7 @@ from transformer.storage.provenance import identity
 _MODULES = {  # modules and their subcommands; each subcommand is a function
     "fetch": ("fetch",),
     "train": ("train",),
+    "fit": ("fit",),
     "translate": ("translate",),
     "serve": ("export", "serve"),
     "parse": ("parse",),

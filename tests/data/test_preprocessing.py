@@ -7,7 +7,7 @@ import re
 import pytest
 
 from transformer.data.corpus import Subwords, TokenArray
-from transformer.data.preprocessing import encode_splits, learn_vocabulary, tokenize_split
+from transformer.data.preprocessing import encode_splits, learn_vocabulary, reuse_vocabulary, tokenize_split
 from transformer.layout import SIDES, Data
 from transformer.storage.files import InputError, sha256
 from transformer.storage.records import Manifest, read_json
@@ -108,6 +108,15 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
         encode_splits(data, ["train", "dev"], processes=1)
         sums.append(read_json(data.manifest, Manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]
+
+
+def test_a_reused_vocabulary_has_the_stated_size(data, tmp_path):
+    other = Data(tmp_path / "other")
+    other.folder.mkdir()
+    reuse_vocabulary(other, data.vocabulary, 60)
+    assert other.vocabulary.read_bytes() == data.vocabulary.read_bytes()
+    with pytest.raises(InputError, match=rf"^{data.vocabulary}: expected 61 subwords \(vocabulary\), found 60$"):
+        reuse_vocabulary(other, data.vocabulary, 61)
 
 
 def test_what_does_not_fit_together_is_refused(data, tokenize):

@@ -92,7 +92,7 @@ def learn_vocabulary(
         learn([source], symbols + subwords, sentences, data.vocabulary, names, longest)
 
 
-def reuse_vocabulary(data: Data, file: str, subwords: int) -> None:
+def reuse_vocabulary(data: Data, file: str | Path, subwords: int) -> None:
     """Copy a run's vocabulary instead of learning one. Raises InputError if its number of subwords differs."""
     if (found := len(Subwords(file))) != subwords:
         raise InputError(f"{file}: expected {subwords:,} subwords (vocabulary), found {found:,}")
