@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from transformer.process import clean_exit
@@ -57,7 +58,16 @@ def main(argv: Iterable[str] | None = None) -> None:
     logging.basicConfig(format="%(message)s")
     logging.getLogger("transformer").setLevel(logging.INFO)  # other libraries log too much at this level
     with _one_line_errors(words[0]):
+        _require_own_code()
         _run(words)
+
+
+def _require_own_code() -> None:
+    """Refuse to run the code of another checkout in this one: .venv/bin/transformer of a copied checkout would do so."""
+    here = Path("transformer/cli.py")
+    if here.exists() and not here.samefile(__file__):
+        runs = f"this command runs the code of {Path(__file__).parents[1]}"
+        raise InputError(f"expected the code of the working folder, but {runs}; delete .venv, then run `make env`")
 
 
 def _run(words: list[str]) -> None:

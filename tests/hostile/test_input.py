@@ -128,7 +128,7 @@ def test_a_server_that_never_answers(tmp_path, monkeypatch, answer, problem):
 @pytest.mark.parametrize(("count", "sent", "leaves"), [(1, 5, False), (100, 14, False), (1, 5, True)])
 def test_requests_that_the_end_cuts_off_say_nothing(place, count, sent, leaves):
     with served(place / "R") as (process, address):
-        found = b'{"error":"expected GET / or POST /translate, found GET /x"}'
+        found = b'{"error":"expected GET /, GET /health or POST /translate, found GET /x"}'
         assert ask(address, "x", None)[::2] == (404, found)
         host = address.split("/")[2]
         sockets = [socket.create_connection(host.split(":")) for _ in range(count)]

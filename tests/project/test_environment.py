@@ -173,3 +173,15 @@ def test_forge_files_are_valid_and_run_what_exists():
     assert re.search(r"^test:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert commands[0].startswith("make test ")
     assert os.access(ROOT / commands[1].split()[-1], os.X_OK)
+
+
+def test_a_copied_checkout_does_not_run_the_code_of_the_first(tmp_path):
+    """Its .venv/bin/transformer begins with the path of the first environment."""
+    (tmp_path / "transformer").mkdir()
+    shutil.copy(ROOT / "transformer/cli.py", tmp_path / "transformer")
+    program = f"import sys; sys.path[0] = {str(ROOT)!r}; from transformer import cli; cli.program()"
+    command = [sys.executable, "-c", program, "plan"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert f"this command runs the code of {ROOT}; delete .venv" in result.stderr
+    assert "the code of" not in subprocess.run(command, cwd=tmp_path.parent, capture_output=True, text=True).stderr

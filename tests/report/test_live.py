@@ -58,8 +58,8 @@ def test_translations_equal_those_of_translate(run, address, tmp_path):
 
 
 def test_scores_and_attention_are_the_models(address, trial):
-    """Weights are rounded to three digits."""
-    found, translator = question(address, LINES[0].replace(" ", "\n")), trial.translator  # a line break is a space
+    """Weights are rounded to three digits. A line break is a space."""
+    found, translator = question(address, LINES[0].replace(" ", "\n"), attention=True), trial.translator
     (source,) = translator.encode(LINES[:1])
     ((*ranked,),) = translator.search([source], translator.decoding.beam_size)
     assert [one["text"] for one in found["translations"]] == translator.decode([ids for ids, _ in ranked])
@@ -73,6 +73,23 @@ def test_scores_and_attention_are_the_models(address, trial):
         values = np.array(sentence[kind])
         assert values.shape == (found["attention"]["layers"], found["attention"]["heads"], *expected.shape[2:])
         assert values == pytest.approx(expected.numpy(), abs=6e-4)
+
+
+def test_several_sentences_are_answered_at_once(address):
+    """Attention is left out unless it is requested."""
+    found = question(address, LINES)["sentences"]
+    assert [set(one) for one in found] == [{"translations"}] * len(LINES)
+    assert [one["translations"][0]["text"] for one in found] == [
+        question(address, line)["translations"][0]["text"] for line in LINES
+    ]
+
+
+def test_a_service_tells_its_health_and_listens_on_other_addresses(run, address):
+    assert json.loads(ask(address, "health", None)[2]) == {"run": "en-de/base/1", "source": "en", "target": "de"}
+    with served(run, "--host", "127.0.0.2") as (_, other):
+        assert urlsplit(other).hostname == "127.0.0.2"
+        assert ask(other, Host="translator.example")[0] == 200
+    assert error("serve", "--run", run, "--host", "x y").startswith("--host: expected an address of this machine")
 
 
 def test_page_names_its_model_and_loads_nothing_else(trial):
@@ -130,9 +147,11 @@ def test_requests_of_disconnected_clients_are_not_answered():
 # Refusals
 
 REFUSED = {
-    "path": ({"path": "x"}, 404, "expected GET / or POST /translate, found POST /x"),
+    "path": ({"path": "x"}, 404, "expected GET /, GET /health or POST /translate, found POST /x"),
     "origin": ({"Origin": "http://evil.example"}, 403, "a page of this server, found http://evil.example"),
-    "a byte too many": ({"body": b" " * (_BODY + 1)}, 413, "expected up to 10,000 bytes, found more"),
+    "a byte too many": ({"body": b" " * (_BODY + 1)}, 413, "expected up to 50,000 bytes, found more"),
+    "an unknown field": ({"body": b'{"text": "ab", "beam": 5}'}, 400, "unknown key 'beam'"),
+    "too many sentences": ({"body": b'{"text": [' + b'"ab", ' * 100 + b'"ab"]}'}, 400, "text"),
     "broken JSON": ({"body": b"{"}, 400, "the request: cannot be read as JSON"),
     "a number": ({"body": b'{"text": 5}'}, 400, "text"),
     "half a character": ({"body": rb'{"text": "\ud800"}'}, 400, "cannot be read as JSON"),

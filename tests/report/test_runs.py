@@ -59,12 +59,15 @@ def project(tmp_path: Path, monkeypatch) -> None:
     ("words", "cells"),
     [
         (("base", "en-de"), 12),  # experiment and task
-        (("transformer (BASE)", "en-de measure 1"), 3),  # text and part of a heading: 1, 10, 11
+        (("transformer (BASE)", "en-de measure 1"), 1),  # text, and words of a heading: not 10 and 11
+        (("transformer (BASE)", "en-de meas"), 12),  # part of a word
     ],
 )
 def test_a_number_is_explained(project, capsys, words, cells):
     do("explain", "table2", *words, "--configfile", "kept.yaml")
-    numbers, card, gone = capsys.readouterr().out.split("\n\n")
+    numbers, source, card, gone = capsys.readouterr().out.split("\n\n")
+    command = "snakemake --cores all --configfile kept.yaml -- kept/demo/tables/table2.json"
+    assert source.splitlines() == [f"built by: {command}", "from 2 runs"]
     assert len(numbers.splitlines()) == cells
     assert numbers.startswith("Transformer (base) ours, EN-DE measure ")
     assert card.startswith(f"en-de/base/1\n  Commit            {about_run()['commit']}\n")

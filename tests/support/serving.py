@@ -25,9 +25,9 @@ def make_trial(run: Path) -> Path:
 
 
 @contextmanager
-def served(run: Path) -> Iterator[tuple[subprocess.Popen, str]]:
+def served(run: Path, *options: str) -> Iterator[tuple[subprocess.Popen, str]]:
     """Start `serve`, wait for its address, and end it afterwards."""
-    command = [sys.executable, "-m", "transformer", "serve", "--run", run, "--port", "0"]
+    command = [sys.executable, "-m", "transformer", "serve", "--run", run, "--port", "0", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=PROCESSOR, preexec_fn=heed_signals, **pipes) as process:
         try:
@@ -40,9 +40,9 @@ def served(run: Path) -> Iterator[tuple[subprocess.Popen, str]]:
 
 @contextmanager
 def answering(answer: Callable[[str], dict], page: str = "") -> Iterator[str]:
-    """Run a server in this process that answers with the function `answer`. Yield its address."""
+    """Run a server in this process that answers each text with the function `answer`. Yield its address."""
     with listening(0) as listener:
-        own = server(page, answer)
+        own = server(page, {}, lambda texts, attention: list(map(answer, texts)))
         thread = threading.Thread(target=own.run, args=[[listener]])
         thread.start()
         try:
@@ -63,6 +63,6 @@ def ask(address: str, path: str = "translate", body: bytes | None = b'{"text": "
         return response.status, response.headers, response.read()
 
 
-def question(address: str, text: str) -> dict:
-    """Return the answer to a text."""
-    return json.loads(ask(address, body=json.dumps({"text": text}).encode())[2])
+def question(address: str, text: str | list[str], **asked) -> dict:
+    """Return the answer to a text or to several."""
+    return json.loads(ask(address, body=json.dumps({"text": text} | asked).encode())[2])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.project import ENVIRONMENT, ROOT, all_rules, copy_project, snakemake
+from support.project import ENVIRONMENT, ROOT, all_rules, copy_project, last_line, snakemake
 
 ASKED = ROOT / "tests/golden/asked-of-slurm.txt"
 # Without --cores, a dry run assumes one core. With these cores, a job gets as many as on a cluster.
@@ -45,6 +45,13 @@ def test_requests_to_slurm_equal_the_recorded_ones(tmp_path, option):
     (tmp_path / "resources/wsj").mkdir(parents=True)  # for Table 4
     options = [option if word == "--workflow-profile" else word for word in PAPER]
     assert asked(snakemake(copy_project(tmp_path), *options).stdout) == ASKED.read_text()
+
+
+@pytest.mark.usefixtures("without_slurm")
+def test_without_slurm_the_first_job_is_not_tried(tmp_path):
+    result = snakemake(copy_project(tmp_path), *PAPER[1:], "--", "resources/corpora/newstest2014.de-en.en")
+    assert result.returncode == 1
+    assert last_line(result).startswith("Snakefile: expected Slurm's `sbatch` on PATH, found none")
 
 
 @pytest.mark.parametrize("name", ["slurm", "allocation"])

@@ -1,6 +1,7 @@
 """The commands `explain` and `record`: show the runs behind a number; copy a scale's small files to a record."""
 
 import logging
+import re
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from transformer.storage.records import read_json
 
 logger = logging.getLogger(__name__)
 _Name = Literal[tuple(TABLES)]
+_CARDS = 3  # `explain` describes up to this many runs fully, and more runs in a line each
 _SMALL = (".yaml", ".json", ".jsonl", ".hyp", ".trees")  # the inputs of the tables
 OF_SCALE = ("data/*/data.json", "tables/*.csv", "tables/*.md", "tables/*.tex", "figures/*.svg", "attention.json")
 OF_SCALE += ("layers.json", "recall.json", "report.html")
@@ -139,8 +141,7 @@ def explain(
     results = Pipeline(read(configfile or [], config or [])).files
     path = results.table(table, "json")
     if not path.exists():
-        options = [*(["--configfile", *configfile] if configfile else ()), *(["--config", *config] if config else ())]
-        command = shlex.join(["snakemake", "--cores", "all", *options, "--", str(path)])
+        command = _command(path, config, configfile)
         raise InputError(f"{path}: this file does not exist yet; build it with `{command}`")
     ours = list(_numbers_of_ours(read_json(path, Table)))
     if not (cells := _find_cells(ours, row.casefold(), column.casefold())):
@@ -149,14 +150,21 @@ def explain(
         raise InputError(f"{path}: {expected}; columns with our numbers: {columns}")
     for where, cell in cells:
         print(f"{where}: {cell}")
+    print(f"\nbuilt by: {_command(path, config, configfile)}")
     runs = [results.run(*name.split("/")) for name in dict.fromkeys(name for _, cell in cells for name in cell.runs)]
     scores = [path for run in runs for path in (run.scores("test"), run.scores("dev", ".last")) if path.exists()]
     cards = run_cards(read_run_records(run.record for run in runs if run.record.exists()), scores)
+    print(f"from {len(runs)} runs" if len(runs) > 1 else "from 1 run")
     for card in cards:
-        print(f"\n{card.text()}")
+        print(f"\n{card.text()}" if len(runs) <= _CARDS else card.line())
     for run in runs:
         if run.name not in {card.run for card in cards}:
             print(f"\n{run.name}: no file {run.record}")
+
+
+def _command(path: Path, config: list[str] | None, configfile: list[str] | None) -> str:
+    options = [*(["--configfile", *configfile] if configfile else ()), *(["--config", *config] if config else ())]
+    return shlex.join(["snakemake", "--cores", "all", *options, "--", str(path)])
 
 
 def _numbers_of_ours(table: Table) -> Iterator[tuple[list[str], str, Cell]]:
@@ -169,11 +177,13 @@ def _numbers_of_ours(table: Table) -> Iterator[tuple[list[str], str, Cell]]:
 
 
 def _find_cells(ours: list[tuple[list[str], str, Cell]], row: str, column: str) -> list[tuple[str, Cell]]:
-    """Find the numbers in rows with exactly this text or experiment, else in rows that contain the text."""
-    whole, partly = [], []
+    """Find the numbers with this row and column: whole names of the row first, then whole words of the heading."""
+    found: dict[tuple[bool, bool], list[tuple[str, Cell]]] = {}
+    word = re.compile(rf"(?<!\w){re.escape(column)}(?!\w)")
     for texts, heading, cell in ours:
         tasks, experiments, _ = zip(*(run.casefold().split("/") for run in cell.runs), strict=True)
         names = [*map(str.casefold, texts), *experiments]
         if (column in heading.casefold() or column in tasks) and row in "\n".join(names):
-            (whole if row in names else partly).append((f"{' '.join(texts[:2])}, {heading}", cell))
-    return whole or partly
+            kind = row in names, bool(word.search(heading.casefold())) or column in tasks
+            found.setdefault(kind, []).append((f"{' '.join(texts[:2])}, {heading}", cell))
+    return found[max(found)] if found else []

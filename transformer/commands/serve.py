@@ -89,23 +89,24 @@ def _require_export(path: Path) -> None:
             raise InputError(f"{file}: refusing to delete a file without its SHA-256 in {MANIFEST}; move it elsewhere")
 
 
-def serve(*, run: Path, port: Port = 8017, threads: PositiveInt = 1) -> None:
+def serve(*, run: Path, host: str = "127.0.0.1", port: Port = 8017, threads: PositiveInt = 1) -> None:
     """Serve a local web page that translates while you type and shows the attention. Ctrl-C stops the server.
 
-    Only this machine can open the page. Requires starlette and uvicorn: pip install "CHECKOUT[serve]".
+    By default, only this machine can open the page. Requires starlette and uvicorn: pip install "CHECKOUT[serve]".
 
     python -m transformer serve --run results/demo/runs/en-de/base/1
 
     Args:
         run: folder of a trained run, or of an export
+        host: address to listen on; 0.0.0.0 lets every machine that reaches this one translate
         port: port number; 0 chooses a free port
         threads: number of CPU threads; one is enough for a small model
     """
     from transformer.report import live  # a late import, because its packages are optional
 
     use_threads(threads)
-    with live.listening(port) as listener:
+    with live.listening(port, host) as listener:
         trial = live.Trial(run)
-        server = live.server(trial.page(), trial.answer)
-        print(f"http://{live.HOST}:{listener.getsockname()[1]}/ until Ctrl-C", flush=True)
+        server = live.server(trial.page(), trial.about(), trial.answer, host)
+        print(f"http://{host}:{listener.getsockname()[1]}/ until Ctrl-C", flush=True)
         server.run(sockets=[listener])

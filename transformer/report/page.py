@@ -176,6 +176,12 @@ class _RunCard(NamedTuple):
     facts: dict[str, str]
     scores: list[dict[str, Any]]
 
+    def line(self) -> str:
+        """Format the run's name, end and scores by the paper's metric in one line."""
+        measures = ((score["file"], *measure) for score in self.scores for measure in score["measures"])
+        shown = [f"{file} {value:.2f}" for file, name, value, _ in measures if name.endswith("*") or name == "F1"]
+        return ", ".join([f"{self.run}: {self.facts['Finished']}", f"commit {self.facts['Commit']:.20}", *shown])
+
     def text(self) -> str:
         """Format the card for a terminal."""
         lines = [self.run, *(f"  {heading:18}{text}" for heading, text in self.facts.items())]
@@ -217,6 +223,7 @@ def run_cards(runs: dict[str, Trained], scores: Iterable[str | Path]) -> list[_R
 
 
 def _facts(run: Trained) -> dict[str, str]:
+    place = "results/{scale}/runs/{task}/{experiment}/{seed}/run.json".format_map(run)
     starts = ("{started} at step {step:,}, {processes} × {hardware}".format(**start) for start in run["starts"])
     return {
         "Commit": run["commit"],
@@ -230,4 +237,5 @@ def _facts(run: Trained) -> dict[str, str]:
         "Hardware": run["hardware"],
         "Started": "; ".join(starts),
         "Finished": run["finished"],
+        "Command": f"snakemake --cores all --config scale={run['scale']} -- {place}",
     }

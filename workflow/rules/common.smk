@@ -116,4 +116,9 @@ if missing := ask.at(CONFIG.scale).absent_treebank:
 # Snakemake limits jobs per second with a timer for each finished job. Each timer makes the scheduler check all waiting
 # jobs, which takes half a core after a hundred jobs. On a cluster, `jobs` limits the queue.
 onstart:
+    # Without Slurm's programs, Snakemake would run for minutes and fail at each job.
+    if workflow.executor_plugin.name == "slurm" and not shutil.which("sbatch"):
+        sys.exit(
+            "Snakefile: expected Slurm's `sbatch` on PATH, found none: start Snakemake on a login node"
+        )
     workflow.scheduler.job_rate_limiter = None

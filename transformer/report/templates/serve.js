@@ -46,7 +46,7 @@
     newest.abort();
     const own = (newest = new AbortController());
     const text = part("text").value;
-    const body = new Blob([JSON.stringify({ text })]);
+    const body = new Blob([JSON.stringify({ text, attention: true })]);
     if (!text.trim()) return clear("");
     if (body.size > settings.bytes) return clear(`This text is too long: ${body.size} bytes, the maximum is ${settings.bytes}.`);
     part("translation").setAttribute("aria-busy", "true");
