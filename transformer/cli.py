@@ -63,7 +63,7 @@ def main(argv: Iterable[str] | None = None) -> None:
 
 
 def _require_own_code() -> None:
-    """Refuse to run the code of another checkout in this one: .venv/bin/transformer of a copied checkout would do so."""
+    """Refuse to run another checkout's code in this one. A copied .venv/bin/transformer would do so."""
     here = Path("transformer/cli.py")
     if here.exists() and not here.samefile(__file__):
         runs = f"this command runs the code of {Path(__file__).parents[1]}"
