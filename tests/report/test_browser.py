@@ -98,6 +98,15 @@ def words(browser, column: str) -> list:
     return browser.find_elements(By.CSS_SELECTOR, f"#{column} button")
 
 
+def choose(browser, kind: str, layer: str, heads: int) -> None:
+    """Show the first heads of a layer in the viewer."""
+    Select(element(browser, "#kind")).select_by_value(kind)
+    Select(element(browser, "#layer")).select_by_visible_text(layer)
+    for number, box in enumerate(browser.find_elements(By.CSS_SELECTOR, "#heads input")):
+        if box.is_selected() != (number < heads):
+            box.click()
+
+
 def texts(elements) -> list[str]:
     return [one.text for one in elements]
 
@@ -124,10 +133,14 @@ def test_number_opens_its_runs_by_click_and_by_key_and_closes(browser, url):
 def test_viewer_follows_the_pointer_and_holds_a_click_or_a_tap(browser, url):
     """In layer 1, head m gives 0.7 to key m, counted from 0, and 0.1 to each of the three other keys."""
     show(browser, url)
+    hear(browser, "All words: layer 2, mean of 3 heads.")
+    assert {line.get_attribute("stroke") for line in browser.find_elements(By.CSS_SELECTOR, "#lines path")} == {"#000"}
+    assert lines(browser) == 3 * 4  # three words of the translation, four of the sentence
+    choose(browser, "encoder", "1", heads=1)
     hear(browser, "All words: layer 1, head 1.")
     assert lines(browser) == 4 * 4
     assert texts(Select(element(browser, "#sentence")).options) == ["Difficult</script>", "Another"]
-    element(browser, "#all").click()
+    choose(browser, "encoder", "1", heads=3)
     strokes = {line.get_attribute("stroke") for line in browser.find_elements(By.CSS_SELECTOR, "#lines path")}
     assert strokes == set(COLORS[:3])
     assert lines(browser) == 4 * 4 * 3
@@ -142,6 +155,7 @@ def test_viewer_follows_the_pointer_and_holds_a_click_or_a_tap(browser, url):
     point(browser, element(browser, "h1"))
     hear(browser, "All words")
     show(browser, url, TELEPHONE)
+    choose(browser, "encoder", "1", heads=1)
     browser.execute_script("document.getElementById('attention').scrollIntoView()")
     tap(browser, words(browser, "queries")[1])
     hear(browser, "it attends to make 0.70, it 0.10, more 0.10, difficult 0.10 (layer 1, head 1).")
@@ -152,6 +166,7 @@ def test_viewer_follows_the_pointer_and_holds_a_click_or_a_tap(browser, url):
 def test_viewer_answers_keys(browser, url):
     """In layer 2, head 1 looks at key 1. A decoder has three words, and reads each one step after it is written."""
     show(browser, url)
+    choose(browser, "encoder", "1", heads=1)
     browser.execute_script("document.getElementById('queries').firstChild.focus()")
     press(browser, Keys.ARROW_DOWN)
     hear(browser, "it attends to")
@@ -227,25 +242,22 @@ def write(browser, text: str) -> None:
 def test_translates_as_one_types_with_the_best_and_the_attention(browser, address):
     check_loading(browser, address)
     assert not element(browser, "#viewer").is_displayed()
-    found = question(address, "ab cd ef")
+    found = question(address, "ab cd ef", attention=True)
     write(browser, "ab cd ef")
     wait_for(browser, "#translation", found["translations"][0]["text"])
     ranking = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#best tr")]
     assert ranking == [f"{one['text']} {one['score']:.3f}".replace("-", "−") for one in found["translations"]]
     (sentence,) = found["attention"]["sentences"]
-    assert texts(words(browser, "queries")) == texts(words(browser, "keys")) == sentence["source"]
-    assert element(browser, "#told").text == "All words: layer 1, head 1."
+    assert [texts(words(browser, "queries")), texts(words(browser, "keys"))] == [sentence["target"], sentence["source"]]
+    assert element(browser, "#told").text == "All words: layer 2, mean of 2 heads."
     assert element(browser, "h1").text == "Translate from English to German"
-    Select(element(browser, "#kind")).select_by_value("cross")
-    Select(element(browser, "#layer")).select_by_visible_text("2")
-    element(browser, "#all").click()
     browser.execute_script("URL.createObjectURL = (file) => (file.text().then((text) => (window.saved = text)), '#')")
     element(browser, "#save").click()
     saved = WebDriverWait(browser, PATIENCE).until(lambda browser: browser.execute_script("return window.saved"))
     picture = lxml.etree.fromstring(saved)
     assert [text.text for text in picture.iter("{*}text")] == [*sentence["target"], *sentence["source"]]
     assert len(list(picture.iter("{*}path"))) == len(browser.find_elements(By.CSS_SELECTOR, "#lines path"))
-    found = question(address, "mn op mn")  # the viewer keeps its settings for this text
+    found = question(address, "mn op mn", attention=True)  # the viewer keeps its settings for this text
     write(browser, "mn op mn")
     wait_for(browser, "#translation", found["translations"][0]["text"])
     (sentence,) = found["attention"]["sentences"]
@@ -264,7 +276,7 @@ def test_limits_are_stated_in_words(browser, address):
     wait_for(browser, "#problem", "expected a sentence of 1 to 80 words, as the tokeniser cuts them, found 81")
     browser.execute_script("document.getElementById('text').value = 'a'.repeat(arguments[0])", _BODY)
     element(browser, "#text").send_keys("b")
-    wait_for(browser, "#problem", f"This text is too long: {_BODY + 12} bytes, the maximum is {_BODY}.")
+    wait_for(browser, "#problem", f"This text is too long: {_BODY + 29} bytes, the maximum is {_BODY}.")
     write(browser, "ab")
     wait_for(browser, "#translation", question(address, "ab")["translations"][0]["text"])
     assert element(browser, "#problem").text == ""
@@ -306,5 +318,5 @@ def test_axe_finds_nothing_and_a_telephone_is_wide_enough(browser, address, sche
     show(browser, address, TELEPHONE)
     write(browser, "ab" * 60)
     wait_for(browser, "#translation", question(address, "ab" * 60)["translations"][0]["text"])
-    element(browser, "#all").click()
+    choose(browser, "encoder", "1", heads=2)
     check_width(browser)

@@ -50,9 +50,9 @@ def fit(
         like: scale of config.yaml with the sizes and settings of the model
         row: row of config.yaml's tables, such as big, lstm or conv
         seed: seed of initial weights, batches and dropout
-        vocabulary: number of subwords of both languages; default: that of the scale
+        vocabulary: number of subwords that both languages share; default: the scale's
         initial: folder of a run with initial weights; its vocabulary and preprocessing are used, too
-        set: KEY=VALUE: changes of the row in the units of config.yaml, such as steps=3000 P_drop=0.1
+        set: KEY=VALUE: changes of the row, such as steps=3000 P_drop=0.1; sizes are in config.yaml's units
         threads: number of CPU threads; default: all
     """
     from transformer.translation.translator import open_translator  # a late import, because torch takes seconds to load

@@ -53,7 +53,7 @@ class RowFault(InputError):
 
 
 def laid_over(section: SectionKind, *changes: Struct | None) -> SectionKind:
-    """Return a section with the set keys of all changes. A later change takes precedence."""
+    """Return a copy of a section with the values that the changes set. A later change takes precedence."""
     given = {key: value for each in changes if each is not None for key, value in set_keys(each).items()}
     return structs.replace(section, **given)
 
@@ -151,7 +151,7 @@ class ScaleSettings:
 
     @cached_property
     def trained_ablations(self) -> list[str]:
-        """Return the ablations that do not contradict base and that differ from base and from each other."""
+        """Return the ablations to train: all that do not contradict base, equal base, or equal an earlier ablation."""
         base = set_keys(self.config.base) | set_keys(self.entry.base)
         tested: dict[str, dict] = {}
         for name, row in self.config.ablations.items():
@@ -272,7 +272,7 @@ def _sources(rows: dict[Place, Struct], key: str) -> list[Place]:
 
 
 def training_threads(resources: Mapping[str, object]) -> int | None:
-    """Return a training's processor threads per node. Return None if no profile makes Slurm start the training.
+    """Return a training's processor threads per node. Return None if the training is not started by Slurm.
 
     resources: the profile's `launch`, `gpu` and `nodes`. Raises InputError if `gpu` or `nodes` is no whole number.
     """

@@ -98,11 +98,11 @@ def _freedom(systems: Collection[System]) -> int:
 
 
 def _seed_error(compared: Collection[System], pool: Collection[System]) -> tuple[float, float, int]:
-    """Return the seed variance of a difference, the part due to test-set sampling, and the degrees of freedom.
+    """Return the seed variance of a difference, its part from test-set sampling, and the number of degrees of freedom.
 
-    The seed variance is pooled: the sum of squares within systems over the sum of degrees of freedom. It includes
-    test-set sampling, which is its lower bound. A system with OUTLIER or more times the pooled standard deviation keeps
-    its own variance (Welch's test), with Satterthwaite's degrees of freedom, rounded down.
+    The seed variance is pooled: the sum of squares within systems over the sum of degrees of freedom. It includes the
+    variance of test-set sampling, and is never smaller. A system with OUTLIER or more times the pooled standard
+    deviation keeps its own variance (Welch's test), with Satterthwaite's degrees of freedom, rounded down.
     """
     freedom, about_mean = _freedom(pool), (own - own.mean(axis=1, keepdims=True) for _, own in pool)
     pooled = sum(float(np.var(scores)) * len(scores) for scores, _ in pool) / max(freedom, 1)
@@ -172,7 +172,7 @@ def holm(p: Sequence[float]) -> np.ndarray:
 def verdict(expected: str, difference: Difference, effect: float = math.nan, least: float = TRANSLATES) -> str:
     """Return the verdict on a claim that expects "lower", "higher", "alike", "any" difference, or nothing.
 
-    effect: absolute value of the published difference; NaN if none was published, so none can be excluded.
+    effect: absolute value of the published difference; NaN if no effect was published.
     least: minimum score of the better system.
     """
     if not expected:

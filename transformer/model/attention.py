@@ -66,7 +66,11 @@ def attention(
 
 
 class MultiHead(nn.Module):
-    """§3.2.2: the base of self-attention and cross-attention. W^Q, W^K and W^V of the same input are one matrix."""
+    """§3.2.2: the base of self-attention and cross-attention.
+
+    One matrix contains all projections of the same input: W^Q, W^K and W^V in self-attention, W^K and W^V in
+    cross-attention.
+    """
 
     def __init__(self, config: Model):
         super().__init__()
@@ -142,7 +146,7 @@ def _additive_scores(Q: Tensor, K: Tensor, additive: Tensor) -> Tensor:
 def cached_attention(
     Q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, additive: Tensor | None = None
 ) -> Tensor:
-    """Compute equation 1 for one query of each of K hypotheses over M cached slots: [B * K, h * d_v].
+    """Compute equation 1 for one query of each of K hypotheses over M cached positions: [B * K, h * d_v].
 
     Q: [B * K, h * d_k], already scaled. keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: broadcast to [B, h, K, M].
     """

@@ -39,7 +39,7 @@ _LOSS, _LOSS_TOKENS, _GRADIENT = 0.01, 4000, 0.9
 
 
 def adam(model: nn.Module, training: Training) -> torch.optim.Adam:
-    """Return Adam over all parameters. Its moments exist before the first step, so that a saved state fits."""
+    """Return Adam over all parameters. Its moments exist before the first step, so that a saved state can be loaded."""
     betas = (training.beta1, training.beta2)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=training.epsilon, fused=True)
     for parameter in model.parameters():
@@ -60,7 +60,7 @@ class Update:
 
     @cached_property
     def read(self) -> list[float]:
-        """Smoothed and plain loss over all target tokens, number of processes to stop, gradient norm."""
+        """Smoothed and plain loss over all target tokens, number of processes with a stop signal, gradient norm."""
         if self.ready is not None:
             self.ready.synchronize()
         return self.numbers.tolist()
@@ -83,7 +83,7 @@ class Learner:
     def __init__(
         self, experiment: Experiment, text: ParallelText, vocabulary: Subwords | None, world: World, memory: int
     ):
-        """Build the untrained model. vocabulary: for positions "words". memory: budget of this process in bytes."""
+        """Build the untrained model. vocabulary: needed for positions "words". memory: budget of this process in bytes."""
         self.experiment, self.text, self.world = experiment, text, world
         self.budgets, self.longest = batch_budgets(experiment.training), longest_sentence(experiment.training)
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
@@ -221,7 +221,7 @@ def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
 
 
 def _padding(lengths: np.ndarray, parts: int, capacity: tuple[int, int] | None, multiple: int) -> int:
-    """Count the padding of all pieces: in compiled batches, or in attention's grids."""
+    """Count the padding of all pieces: a compiled step pads each piece, an eager one pads sentences within attention."""
     pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
     if capacity is not None:
         return int(sum(padded_sizes(piece, capacity).sum() for piece in pieces) - lengths.sum())

@@ -1,4 +1,5 @@
-// The attention viewer: words left and right, between them a line for each weight, a colour for each head.
+// The attention viewer: words left and right, between them a line for each weight. Each head has a colour. The viewer
+// opens with the alignment of a translation: the mean of all heads of a high layer of the decoder.
 "use strict";
 const viewer = (() => {
   const SIDES = { encoder: ["source", "source"], decoder: ["target", "shifted"], cross: ["target", "source"] };
@@ -23,7 +24,9 @@ const viewer = (() => {
   const sentence = () => data.sentences[part("sentence").value];
   const weights = () => sentence()[part("kind").value][part("layer").value]; // [head][query][key]
   const words = (column) => sentence()[SIDES[part("kind").value][column]];
-  const heads = () => [...part("heads").querySelectorAll("input:checked")].map((box) => Number(box.value));
+  const boxes = () => [...part("heads").querySelectorAll("input")];
+  const heads = () =>
+    boxes().filter((box) => box.checked || part("mean").checked).map((box) => Number(box.value));
 
   function weight(head, column, place, other) {
     const [query, key] = column === 0 ? [place, other] : [other, place];
@@ -63,16 +66,19 @@ const viewer = (() => {
   function lines(word) {
     const marks = [];
     const [queries, keys] = [words(0), words(1)];
-    heads().forEach((head, number, chosen) => {
-      for (let query = 0; query < queries.length; query++)
+    const chosen = part("mean").checked ? [null] : heads(); // null: the mean
+    for (let query = 0; query < queries.length; query++) {
+      const averages = part("mean").checked && means([0, query]);
+      chosen.forEach((head, number) => {
         for (let key = 0; key < keys.length; key++) {
-          const value = weight(head, 0, query, key);
+          const value = averages ? averages[key] : weight(head, 0, query, key);
           const hidden = word && word[1] !== (word[0] === 0 ? query : key);
           if (value < FAINT || hidden) continue;
           const ends = `M0 ${(query + 0.5) * ROW} L100 ${end(key, number, chosen.length) * ROW}`;
-          marks.push(`<path d="${ends}" stroke="${color(head)}" stroke-opacity="${value}"/>`);
+          marks.push(`<path d="${ends}" stroke="${averages ? "#000" : color(head)}" stroke-opacity="${value}"/>`);
         }
-    });
+      });
+    }
     const height = Math.max(queries.length, keys.length) * ROW;
     part("lines").setAttribute("viewBox", `0 0 100 ${height}`);
     part("lines").style.height = `${height}px`;
@@ -155,9 +161,13 @@ const viewer = (() => {
   function offer() {
     for (let layer = 0; layer < data.layers; layer++)
       make("option", { value: layer, textContent: layer + 1 }, part("layer"));
+    part("layer").value = Math.floor((5 * data.layers) / 6 + 0.5) - 1; // as in Figure 5
     for (let head = 0; head < data.heads; head++) {
       const label = make("label", {}, part("heads"));
-      make("input", { type: "checkbox", value: head, checked: head === 0 }, label).addEventListener("change", draw);
+      make("input", { type: "checkbox", value: head }, label).addEventListener("change", () => {
+        part("mean").checked = false;
+        draw();
+      });
       label.style.setProperty("--head", color(head));
       make("span", { textContent: head + 1 }, label);
     }
@@ -178,10 +188,8 @@ const viewer = (() => {
 
   for (const id of ["sentence", "kind"]) part(id).addEventListener("change", fill);
   part("layer").addEventListener("change", draw);
-  part("all").addEventListener("click", () => {
-    const boxes = [...part("heads").querySelectorAll("input")];
-    const every = boxes.every((box) => box.checked);
-    for (const box of boxes) box.checked = !every;
+  part("mean").addEventListener("change", () => {
+    for (const box of boxes()) box.checked = false;
     draw();
   });
   return { show };
