@@ -173,5 +173,5 @@ def test_a_first_letter_comes_back(language, word, small):
 def test_a_score_says_that_letters_are_counted(place, capsys, language, told):
     do("score", "--hyp", "a", "--ref", "a", "--lang", language)
     shown = capsys.readouterr().out
-    assert (f"! {language}: letters are counted in place of words" in shown) == told
+    assert (f"! {language}: BLEU counts characters, not words" in shown) == told
     assert "English abbreviations" not in shown

@@ -49,7 +49,7 @@ def analyse(
     threads: PositiveInt | None = None,
     settings: Annotated[_Settings, Parameter(name="*")] = _NO_SETTINGS,
 ) -> None:
-    r"""Analyse a trained run for the claims of Table 5 that need no further training.
+    r"""Analyse a trained run for the rows of Table 5 that need no further training.
 
         python -m transformer analyse smoothing --run results/demo/runs/en-de/base/1 --beams 1 4 20 \
             --source resources/corpora/grammar-dev.en --target resources/corpora/grammar-dev.de --sentences 200 \
@@ -116,7 +116,7 @@ def attend(
         longest: maximum number of tokens in a chosen sentence; default: 80, the maximum for a picture
         output: JSON file to write; pictures have the same name with another ending
         weights: weights file; default: RUN/average.safetensors
-        figures: JSON object: for each figure its text, and the words from and to
+        figures: JSON object with `text`, `from` and `to` for each figure
         threads: number of CPU threads; default: all
     """
     given = locals()

@@ -26,7 +26,7 @@ def parse(
     json: File | None = None,
     threads: PositiveInt | None = None,
 ) -> None:
-    """Parse English sentences. Print one tree per line over exactly the words of the line; a blank line stays blank.
+    """Parse English sentences. Print one tree per line, with exactly the words of the line; a blank line stays blank.
 
     An output that is not a valid tree is repaired (transformer/parsing/trees.py).
 

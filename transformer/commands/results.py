@@ -52,7 +52,7 @@ def record(
     Args:
         scale: name of the scale to copy
         to: folder of the record; its name must be the name of the scale
-        weights: runs, as task/experiment/seed, to copy with their averaged weights as int8
+        weights: runs (task/experiment/seed) to copy together with their averaged weights in int8
         config: settings as KEY=VALUE, like Snakemake's --config
         configfile: YAML files, like Snakemake's --configfile
     """

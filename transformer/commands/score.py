@@ -147,16 +147,16 @@ def evalb(
 ) -> None:
     """Score parses by labelled brackets, like EVALB (Sekine & Collins) with COLLINS.prm.
 
-    An empty line in --test skips its sentence. A sentence whose words differ from --gold is an error. EVALB also drops
-    a sentence with a wrongly tagged comma as an error; with --gold-tags, the wrong tag costs the parser nothing.
+    An empty line in --test skips its sentence. A sentence whose words differ from --gold is an error. EVALB also treats
+    a wrongly tagged comma as an error and drops the sentence. With --gold-tags, the wrong tag costs nothing.
 
         python -m transformer evalb --gold resources/corpora/grammar-test.trees --test RUN/test.trees --gold-tags
 
     Args:
         gold: file with the treebank's trees, one per line
-        test: file with the parser's trees, line by line over the words of --gold
-        gold_tags: find the punctuation to ignore by the tags in --gold, not by each tree's own tags
-        parses: file of the repairs; adds scores that count each repaired tree as failed
+        test: file with the parser's trees, one per line, with the words of --gold
+        gold_tags: use the tags in --gold, not each tree's own tags, to decide which punctuation is ignored
+        parses: file of `parse --json` with the repairs; adds scores that count each repaired tree as failed
         run: folder of the run that parsed
         weights: weights file of the parses; default: RUN/average.safetensors
         json: file for the scores, checksums, a description of --run and the bootstrap samples of F1

@@ -98,7 +98,7 @@ def serve(*, run: Path, host: str = "127.0.0.1", port: Port = 8017, threads: Pos
 
     Args:
         run: folder of a trained run, or of an export
-        host: address to listen on; 0.0.0.0 lets every machine that reaches this one translate
+        host: address to listen on; with 0.0.0.0, every machine that can reach this machine can use the server
         port: port number; 0 chooses a free port
         threads: number of CPU threads; one is enough for a small model
     """

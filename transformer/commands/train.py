@@ -22,7 +22,8 @@ def train(run: Path, /, *, data: Path, threads: PositiveInt, memory: PositiveFlo
     torchrun --standalone --nproc-per-node 8 -m transformer train RUN --data DATA --threads 4
 
     A finished training is not repeated; to train again, delete RUN/state and RUN/run.json. Batches do not depend on the
-    number of processes. TERM, INT, HUP, USR1 or USR2 to any process saves the state and ends all with exit code 75.
+    number of processes. If any process receives TERM, INT, HUP, USR1 or USR2, the state is saved and all processes end
+    with exit code 75.
     torchrun itself exits with 1, and forwards USR1 and USR2 only with an option (see workflow/scripts/train-node).
 
     Args:

@@ -88,7 +88,7 @@ class Model(Section, kw_only=True):
     positions: (
         Annotated[
             Literal["sinusoid", "learned", "words", "none"],
-            described("Encoding of positions (§3.5, Table 3 row E). `words` also counts words."),
+            described("Encoding of positions (§3.5, Table 3 row E). `words` also has word numbers."),
         ]
         | UnsetType
     ) = UNSET
@@ -158,7 +158,7 @@ class Training(Section):
     max_length: Annotated[Small | None, described("Maximum number of subwords in a training sentence.")] = None
     patience: Annotated[
         Small | None,
-        described("Number of checkpoints without a better dev perplexity that ends a training and is deleted."),
+        described("Checkpoints without a better dev perplexity until a training ends; they are deleted."),
     ] = None
     initial_weights: Annotated[
         FilePath | None, described("Initial weights: average.safetensors of a run with the same vocabulary.")
@@ -177,7 +177,7 @@ class Preprocessing(Section):
     normalize_punctuation: Annotated[
         bool, described("Whether Moses' normaliser of punctuation runs before its tokeniser.")
     ]
-    escape: Annotated[bool, described("Whether the Moses tokeniser writes &apos; for ', for example.")]
+    escape: Annotated[bool, described("Whether the Moses tokeniser escapes characters: ' becomes &apos;.")]
     max_words: Annotated[Large, described("Maximum number of words per side. Longer training pairs are dropped.")]
     max_ratio: Annotated[Ratio, described("Maximum ratio of the word counts of a training pair.")]
     vocabulary_sentences: Annotated[Many, described("Maximum number of lines for the vocabulary, evenly spaced.")]
@@ -200,7 +200,7 @@ class Logging(Section):
     log_every: Annotated[Steps, described("Steps between lines of the log.")]
     evaluate_every: Annotated[Steps, described("Steps between dev scores.")]
     bleu_sentences: Annotated[
-        int, Meta(ge=0, le=1_000_000), described("Number of dev sentences for an early BLEU, or 0.")
+        int, Meta(ge=0, le=1_000_000), described("Number of dev sentences for BLEU during training; 0 for none.")
     ]
     save_every: Annotated[Steps, described("Steps between resume states.")]
 

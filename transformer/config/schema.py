@@ -37,10 +37,10 @@ _DrawnText = Annotated[str, Meta(min_length=1, max_length=400, title="text of up
 _Length = Annotated[int, Meta(ge=1, le=POSITIONS)]
 # `\Z`, because `$` would allow a newline at the end of the text.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*\Z"
-_LETTERS = "a name of letters, digits, points, hyphens and underscores"  # it becomes part of a path
+_LETTERS = "a name of letters, digits, dots, hyphens and underscores"  # it becomes part of a path
 Name = Annotated[str, Meta(pattern=f"^{NAME}", title=_LETTERS)]
-ScaleName = Annotated[str, Meta(pattern=rf"^(?!record\Z){NAME}", title=f"{_LETTERS}, but not record")]  # in git
-RowName = Annotated[str, Meta(pattern=rf"^(?!parser\Z){NAME}", title=f"{_LETTERS}, but not parser")]  # see `parsing`
+ScaleName = Annotated[str, Meta(pattern=rf"^(?!record\Z){NAME}", title=f"{_LETTERS}, but not `record`")]  # in git
+RowName = Annotated[str, Meta(pattern=rf"^(?!parser\Z){NAME}", title=f"{_LETTERS}, but not `parser`")]  # see `parsing`
 Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\Z", title="a language's code")]  # after a file's dot
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", title="64 hexadecimal digits")]
 Md5 = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", title="32 hexadecimal digits")]
@@ -85,7 +85,7 @@ def _options(name: str, about: str, *kinds: type[Section], without: Collection[s
     return msgspec.defstruct(name, fields, bases=(Keys,), namespace=namespace, kw_only=True)
 
 
-PAPERS = "Defaults are the paper's: `norm` is `post`, `attention` is `dot`, and keys with true or false are true."
+PAPERS = "Defaults are the paper's: `norm` is `post`, `attention` is `dot`, and true-or-false keys are true."
 ADAM = {"beta1", "beta2", "epsilon"}
 _OF_RUN = {"embedding_rows", "output_rows"}  # they come from the task
 ExperimentRow = _options(
@@ -125,7 +125,7 @@ class Recall(Keys):
     models: Annotated[
         dict[Literal["transformer", "lstm", "conv"], ExperimentRow],
         Meta(min_length=1),
-        described("Sizes of the encoders. No scale divides them; `learning_rate_scale` multiplies `learning_rate`."),
+        described("Sizes of the encoders, not divided by a scale. `learning_rate_scale` multiplies `learning_rate`."),
     ]
     seeds: Annotated[Seeds, described("One training per model and seed.")]
     steps: Annotated[int, Meta(ge=101, le=1_000_000), described("Steps per training.")]
@@ -202,7 +202,7 @@ class TranslationTask(Task):
     vocabulary_file: Annotated[
         FilePath | None, described("vocabulary.model of a run to reuse, such as the run of `initial_weights`.")
     ] = None
-    subsets: Annotated[dict[Name, Name] | None, described("Corpora within the test set with their own scores.")] = None
+    subsets: Annotated[dict[Name, Name] | None, described("Parts of the test set with their own scores.")] = None
     decapitalize: Annotated[bool | None, described("Whether each sentence begins with a lower-case letter.")] = None
     lowercase: Annotated[bool | None, described("Whether all text and all translations are in lower case.")] = None
     max_words: Annotated[Large | None, described("Replaces the value in `preprocessing` for this task.")] = None
@@ -239,7 +239,7 @@ class Silver(Keys):
     text: Annotated[Names | None, described("Corpora with English text for the parser.")] = None
     parser: Annotated[Name | None, described("Task of the parser.")] = None
     sentences: Annotated[Many | None, described("Maximum number of parsed lines, evenly spaced.")] = None
-    keep: Annotated[_Share | None, described("Share of the trees for training, by best score.")] = None
+    keep: Annotated[_Share | None, described("Share of the trees, with the best scores, for training.")] = None
 
     FORMS: ClassVar = ("path", "text parser sentences keep")
 
@@ -280,7 +280,7 @@ class OwnParsing(Keys):
     """The rows of Table 4."""
 
     seeds: Annotated[Seeds, described("One run for each task and seed.")]
-    parser: Annotated[ExperimentRow, described("Values that replace the parser's, before the division.")]
+    parser: Annotated[ExperimentRow, described("Replaces values of `parsing.parser` before the division.")]
     tasks: Annotated[dict[Name, ParsingTask], Meta(min_length=1), described("The parsing tasks.")]
 
 
@@ -294,7 +294,7 @@ class Dependency(Keys):
     """A word and the distant words that it depends on. Each word occurs once in the sentence."""
 
     text: Annotated[_DrawnText, described("A sentence in the first task's source language.")]
-    from_: Annotated[Text, described("The word with the drawn attention.")] = msgspec.field(name="from")
+    from_: Annotated[Text, described("The word whose attention is drawn.")] = msgspec.field(name="from")
     to: Annotated[list[Text], Meta(min_length=1), described("The words that it depends on.")]
 
     def faults(self) -> Iterator[tuple[str, str]]:
@@ -332,7 +332,7 @@ class Scale(Keys):
     experiments: Annotated[Rowsets | None, described("Replaces values of other rows before the division.")] = None
     like: Annotated[
         ScaleName | None,
-        described("Scale that provides every missing key. If this scale has `tasks`, label and data are not copied."),
+        described("Scale that provides every missing key; not `label`, `parsing` and `figures` if `tasks` is given."),
     ] = None
     data_of_paper: Annotated[bool, described("Whether tables show differences from the paper's scores.")] = False
     seeds_of: Annotated[dict[Name, Seeds] | None, described("Seeds of single experiments.")] = None
@@ -451,7 +451,7 @@ class Config(Keys):
     ]
     recipes: Annotated[
         dict[Name, dict[str, Any]],
-        described("Values of other recipes. They replace values of all other keys and are checked when chosen."),
+        described("Values of other recipes. They replace values of any key, and are checked when chosen."),
     ]
     base: Annotated[Base, described("The base model.")]
     experiments: Annotated[Rowsets, described("The rows of Table 3, as differences from `base`.")]

@@ -101,11 +101,11 @@ def missing_tokenizer(code: str) -> str | None:
     """Return a line about a missing package that would tokenise this language into words, or None."""
     language = language_of(code)
     if language in _COUNTED_BY_LETTER:
-        return f"{language}: letters are counted in place of words"
+        return f"{language}: BLEU counts characters, not words"
     if tokenizer_of(code) != "char":
         return None
     install = f"(pip install 'sacrebleu[{language}]')"
-    return f"{language}-mecab is not installed {install}: letters are counted in place of words"
+    return f"{language}-mecab is not installed {install}: BLEU counts characters, not words"
 
 
 def cut(sentences: list[str], language: str) -> list[str]:

@@ -24,7 +24,7 @@ Kind = TypeVar("Kind")
 _REPLACED = {"whole_words": "tokenizer"}  # old key: current key
 Place = tuple[str | int, ...]  # keys and indices of a nested value
 _KINDS = {"string": "text", "boolean": "true or false", "object": "a mapping", "array": "a list", "null": "null"}
-_BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
+_BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "to below"}
 
 
 class Misfit(InputError):

@@ -83,7 +83,7 @@ class Learner:
     def __init__(
         self, experiment: Experiment, text: ParallelText, vocabulary: Subwords | None, world: World, memory: int
     ):
-        """Build the untrained model. vocabulary: needed for positions "words". memory: budget of this process in bytes."""
+        """Build the untrained model. vocabulary: for positions "words". memory: this process's budget in bytes."""
         self.experiment, self.text, self.world = experiment, text, world
         self.budgets, self.longest = batch_budgets(experiment.training), longest_sentence(experiment.training)
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
@@ -221,7 +221,7 @@ def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
 
 
 def _padding(lengths: np.ndarray, parts: int, capacity: tuple[int, int] | None, multiple: int) -> int:
-    """Count the padding of all pieces: a compiled step pads each piece, an eager one pads sentences within attention."""
+    """Count the padding of all pieces. A compiled step pads each piece; an eager step pads within attention."""
     pieces = [lengths[:, piece::parts] for piece in range(min(parts, lengths.shape[1]))]
     if capacity is not None:
         return int(sum(padded_sizes(piece, capacity).sum() for piece in pieces) - lengths.sum())

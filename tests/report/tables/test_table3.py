@@ -82,7 +82,7 @@ def test_own_rows_come_first_and_are_described_first(tmp_path):
     assert list(rows) == ["base", "mine", "other", "heads-1", "N-2", "big", "same"]  # the CSV file has all rows
     p = rows["mine"]["p"], rows["mine"]["test_p"], rows["other"]["p"]
     shown = "`mine`: dev −20.0 (p {:.3f}), differs; test −0.5 (p {:.3f}), inconclusive. `other`: dev +0.5 (p {:.3f}), "
-    assert table.found == f"Own rows minus base: {shown.format(*p)}inconclusive."
+    assert table.found == f"Your own rows minus base: {shown.format(*p)}inconclusive."
 
 
 def test_a_metric_that_a_long_translation_lacks_is_blank(tmp_path):
@@ -103,9 +103,9 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
     assert (
-        "Of 3 tested differences from base (the paper's Table 3), 2 have the same change here: "
+        "Of 3 tested rows of the paper's Table 3, 2 change P_drop as the paper does, or not at all: "
         "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
-        "With another change of P_drop here: "
+        "The other rows change P_drop by another amount: "
         "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
     ) in notes_of(table)
 
