@@ -106,7 +106,7 @@ VALUES = [
     ({f"{DEMO}/seeds": [1, 1]}, "scales.demo.seeds: expected each item once, found [1, 1]"),
     ({f"{GUM}/urls": ["ftp://a/x"]}, "downloads.gum.tar.gz.urls.0: expected an address ..., found 'ftp://a/x'"),
     ({"experiments/parser": {}}, "experiments: expected a name of ..., but not `parser`, found 'parser'"),
-    ({"scales/record": {}}, "scales: expected a name of ..., but not `record`, found 'record'"),  # git keeps this folder
+    ({"scales/record": {}}, "scales: expected a name of ..., but not `record`, found 'record'"),  # in git
     ({"decoding/extra_length": 1024}, "decoding.extra_length: expected a whole number from 0 to 1,023, found 1024"),
     ({f"{FIGURE}/text": "a " * 201}, f"{FIGURE}.text: expected text of up to 400 characters, found ..."),
     ({f"{FIGURE}/from": "quee"}, f"{FIGURE}: expected 'quee' once in the text, found 0 occurrences"),
