@@ -45,6 +45,8 @@ def main(
     run: Path | None = None,
     data: Path | None = None,
     model: Literal["base", "big"] | None = None,
+    length: PositiveInt | None = None,
+    tokens: PositiveInt | None = None,
     steps: PositiveInt = 40,
     warm_up: PositiveInt = 5,
     in_a_row: PositiveInt = IN_A_ROW,
@@ -60,11 +62,13 @@ def main(
     Args:
         run: folder of a run of the pipeline, trained or not; requires --data
         model: instead of --run and --data: the paper's batches of random sentences with WMT's lengths; for a GPU
+        length: with --model: length of all sentences
+        tokens: with --model: maximum number of tokens on each side of a batch
         in_a_row: steps per turn; a loop queues work on a GPU in advance, and the queue is empty at the end of a turn
         output: JSON file; default: results/train-LABEL.json
     """
     torch.set_num_threads(threads)
-    work = of_paper(model, PAIRS) if model else of_run(run, data)
+    work = of_paper(model, PAIRS, length, tokens) if model else of_run(run, data)
     with TemporaryDirectory() as folder:
         loops, left_out = opened(SYSTEMS, NAMES, Path(folder), work)
         taken, ceilings = take_turns(loops, warm_up, steps, in_a_row)

@@ -58,13 +58,20 @@ def of_run(run: Path, data: Path) -> Workload:
     return Workload(unending(experiment), text, dev, Subwords(data / "vocabulary.model"), label)
 
 
-def of_paper(model: str, pairs: int) -> Workload:
-    """Set up a model of Table 3 or 5 for English-German, or the parser's, on random pairs."""
+def of_paper(model: str, pairs: int, length: int | None = None, tokens: int | None = None) -> Workload:
+    """Set up a model of Table 3 or 5 for English-German, or the parser's, on random pairs.
+
+    length: of all sentences. tokens: maximum on each side of a batch. By default, both are like the paper's.
+    """
     scale = ScaleSettings(accept(read_yaml(CONFIG)), "paper")
     run = RunName("supervised" if model == PARSER else "en-de", model, 1)
     experiment = structs.replace(scale.experiment(run), label="random sentences")
-    text, dev = (random_text(seed, size, experiment.model.output_rows) for seed, size in ((1, pairs), (2, 100)))
-    return Workload(unending(experiment), text, dev, None, f"paper-{model}")
+    text, dev = (random_text(seed, size, experiment.model.output_rows, length) for seed, size in ((1, pairs), (2, 100)))
+    if tokens:
+        training = structs.replace(experiment.training, source_tokens=tokens, target_tokens=tokens)
+        experiment = structs.replace(experiment, training=training)
+    label = "-".join(["paper", model, *([f"length-{length}"] if length else [])])
+    return Workload(unending(experiment), text, dev, None, label)
 
 
 def unending(experiment: Experiment) -> Experiment:
@@ -74,9 +81,11 @@ def unending(experiment: Experiment) -> Experiment:
     return structs.replace(experiment, training=training, logging=logging)
 
 
-def random_text(seed: int, pairs: int, rows: int) -> ParallelText:
-    """Draw sentence pairs with WMT's lengths."""
+def random_text(seed: int, pairs: int, rows: int, length: int | None = None) -> ParallelText:
+    """Draw sentence pairs of one length including EOS, or with WMT's lengths."""
     random = np.random.default_rng(seed)
+    if length:
+        return ParallelText(*(random_side(random, [length] * pairs, rows) for _ in range(2)))
     lengths = random.gamma(SHAPE, MEAN / SHAPE, pairs)
     sides = lengths, lengths * np.exp(random.normal(0, SPREAD, pairs))
     return ParallelText(*(random_side(random, 1 + side.clip(1, LONGEST).astype(int), rows) for side in sides))
