@@ -1,4 +1,4 @@
-"""Every p of the record's Table 3, computed again from the recorded scores and bootstrap samples, by other formulas.
+"""Every p of trained rows in the record's Tables 3 and 5, computed again by other formulas from the recorded scores.
 
 The t distribution is a sum over a fine grid of its density. Samples of test set and seeds are added by convolution.
 """
@@ -6,6 +6,7 @@ The t distribution is a sum over a fine grid of its density. Samples of test set
 import csv
 import json
 import math
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -30,8 +31,8 @@ def tail(size: float, strays: np.ndarray, error: float, freedom: int) -> float:
     """Return the probability that |stray + error * t| is `size` or more."""
     log = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
     density = np.exp(log - (freedom + 1) / 2 * np.log1p(GRID**2 / freedom))
-    below = np.cumsum(density)
-    below /= below[-1]
+    below = np.cumsum(density) * (GRID[1] - GRID[0])
+    below += (1 - below[-1]) / 2  # the part beyond the grid
     upper, lower = (np.interp((end - strays) / error, GRID, below) for end in (size, -size))
     return float(np.mean(1 - upper + lower))
 
@@ -47,7 +48,7 @@ def p_value(own: list, base: list, pool: list[list]) -> float:
         luck += ((centred - centred.mean(axis=0)) ** 2).sum(axis=0).mean() / freedom
     variances, degrees = [], []
     for each in (own, base):
-        variance = np.var([score for score, _ in each], ddof=1)
+        variance = np.var([score for score, _ in each], ddof=1) if len(each) > 1 else 0.0
         outlier = variance >= 4 * pooled
         variances.append(max(variance if outlier else pooled, luck) / len(each))
         degrees.append(len(each) - 1 if outlier else freedom)
@@ -75,3 +76,18 @@ def test_every_p_of_table_3_and_holms(file, prefix):
         highest = max(highest, min(1.0, left * found[name]))
         assert float(rows[name][f"{prefix}p_holm"]) == pytest.approx(highest, abs=1e-2), name
         left -= 1
+
+
+@pytest.mark.parametrize(("file", "prefix"), [("dev.last.json", ""), ("test.json", "test_")])
+def test_every_p_of_the_trained_rows_of_table_5(file, prefix):
+    with (RECORD / "tables/table3.csv").open(encoding="utf-8", newline="") as table:
+        names = [row["experiment"] for row in csv.DictReader(table)]
+    with (RECORD / "tables/table5.csv").open(encoding="utf-8", newline="") as table:
+        rows = [(re.fullmatch(r"`(\S+)` − `(\S+)`", row["compared"]), row) for row in csv.DictReader(table)]
+    runs = recorded(file)
+    pool = [runs[name] for name in names]
+    trained = [(match[1], match[2], row) for match, row in rows if match]
+    assert len(trained) == 14
+    for own, other, row in trained:
+        found = p_value(runs[own], runs[other], pool)
+        assert float(row[f"{prefix}p"]) == pytest.approx(found, abs=1e-3), own
