@@ -36,17 +36,15 @@ def load(folder: str) -> "Translator":
     return open_translator(folder)
 
 
-def fit(
-    train: tuple[str, str], dev: tuple[str, str], output: str, like: str = "multi30k", **options: Any
-) -> "Translator":
+def fit(train: tuple[str, str], dev: tuple[str, str], output: str, **options: Any) -> "Translator":
     """Train one model from text files, or fine-tune a trained one, and open it. A second call resumes the training.
 
     train, dev: source and target file; the endings of their names are their languages. output: folder of the run.
-    like: scale of config.yaml with the sizes of the model. options: `row`, `seed`, `vocabulary`, `initial`, `threads`
-    and a mapping `settings` of changes, as `python -m transformer fit --help` explains them.
+    options: `like`, `row`, `seed`, `vocabulary`, `initial`, `threads` and a mapping `settings` of changes, as
+    `python -m transformer fit --help` explains them.
     Raises transformer.storage.files.InputError, or transformer.process.Interrupted after a stop signal.
     """
     from transformer.commands.fit import Fit
 
-    Fit(tuple(map(Path, train)), tuple(map(Path, dev)), Path(output), like, **options).run()
+    Fit(tuple(map(Path, train)), tuple(map(Path, dev)), Path(output), **options).run()
     return load(output)

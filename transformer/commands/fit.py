@@ -20,54 +20,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _SHOWN = 3  # translations at the end
-_PREPROCESSING = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")  # keys of a task
-
-
-def fit(
-    *,
-    train: tuple[Path, Path],
-    dev: tuple[Path, Path],
-    output: Path,
-    like: str = "multi30k",
-    row: str = "base",
-    seed: int = 1,
-    vocabulary: PositiveInt | None = None,
-    initial: Path | None = None,
-    set: list[str] = [],  # noqa: B006
-    threads: PositiveInt | None = None,
-) -> None:
-    """Train one model from text files, or fine-tune a trained one. The same command resumes an interrupted training.
-
-    Each text has one sentence per line, and the ending of its file name is the code of its language. The command
-    tokenises the texts, learns subwords, trains, averages, and translates the first lines of the development text.
-
-        python -m transformer fit --train train.en train.de --dev dev.en dev.de --output run --set steps=3000
-
-    Args:
-        train: SOURCE TARGET: training text
-        dev: SOURCE TARGET: development text, for perplexity and BLEU during training
-        output: folder of the run, for `translate --run` and other commands
-        like: scale of config.yaml with the sizes and settings of the model
-        row: row of config.yaml's tables, such as big, lstm or conv
-        seed: seed of initial weights, batches and dropout
-        vocabulary: number of subwords that both languages share; default: the scale's
-        initial: folder of a run with initial weights; its vocabulary and preprocessing are used, too
-        set: KEY=VALUE: changes of the row, such as steps=3000 P_drop=0.1; sizes are in config.yaml's units
-        threads: number of CPU threads; default: all
-    """
-    from transformer.translation.translator import open_translator  # a late import, because torch takes seconds to load
-
-    if wrong := [entry for entry in set if "=" not in entry]:
-        raise InputError(f"--set: expected KEY=VALUE, found {wrong[0]}")
-    settings = {key: yaml.safe_load(value) for key, _, value in (entry.partition("=") for entry in set)}
-    try:
-        Fit(train, dev, output, like, row, seed, vocabulary, initial, settings, threads).run()
-    except Interrupted as interruption:
-        logger.info("transformer fit: interrupted by %s; the same command resumes the training", interruption)
-        raise SystemExit(EXIT_INTERRUPTED) from None
-    lines = list(islice(read_lines(dev[0]), _SHOWN))
-    for line, best in zip(lines, open_translator(output).translate(lines), strict=True):
-        print(f"{line}\n    {best.text}")
 
 
 @dataclass
@@ -128,7 +80,7 @@ class Fit:
     def _scale(self) -> "ScaleSettings":
         """Return the settings of a scale with one task. Raises InputError naming the wrong key."""
         from transformer.config.experiment import load
-        from transformer.config.scales import ScaleSettings
+        from transformer.config.scales import OF_TASK, ScaleSettings
         from transformer.config.settings import read
         from transformer.data.corpus import Subwords
 
@@ -140,7 +92,7 @@ class Fit:
         if self.initial:
             initial = Run(self.initial)
             size, before = len(Subwords(initial.vocabulary)), load(initial.experiment).preprocessing
-            task = {key: value for key in _PREPROCESSING if (value := getattr(before, key)) is not None}
+            task = {key: value for key in OF_TASK if (value := getattr(before, key)) is not None}
             task["vocabulary_file"] = str(initial.vocabulary)
             settings["initial_weights"] = str(initial.average)
         task |= {"source": languages[0], "target": languages[1], "train": ["train"], "dev": "dev", "test": "dev"}
@@ -157,3 +109,50 @@ class Fit:
         except InputError as error:
             place = re.compile(r"--config: (scales\.fit\.)?(tasks\.fit\.)?")
             raise InputError(place.sub("", str(error))) from None
+
+
+def fit(
+    *,
+    train: tuple[Path, Path],
+    dev: tuple[Path, Path],
+    output: Path,
+    like: str = Fit.like,
+    row: str = Fit.row,
+    seed: int = Fit.seed,
+    vocabulary: PositiveInt | None = None,
+    initial: Path | None = None,
+    set: list[str] = [],  # noqa: B006
+    threads: PositiveInt | None = None,
+) -> None:
+    """Train one model from text files, or fine-tune a trained one. The same command resumes an interrupted training.
+
+    Each text has one sentence per line, and the ending of its file name is the code of its language. The command
+    tokenises the texts, learns subwords, trains, averages, and translates the first lines of the development text.
+
+        python -m transformer fit --train train.en train.de --dev dev.en dev.de --output run --set steps=3000
+
+    Args:
+        train: SOURCE TARGET: training text
+        dev: SOURCE TARGET: development text, for perplexity and BLEU during training
+        output: folder of the run, for `translate --run` and other commands
+        like: scale of config.yaml with the sizes and settings of the model
+        row: row of config.yaml's tables, such as big, lstm or conv
+        seed: seed of initial weights, batches and dropout
+        vocabulary: number of subwords that both languages share; default: the scale's
+        initial: folder of a run with initial weights; its vocabulary and preprocessing are used, too
+        set: KEY=VALUE: changes of the row, such as steps=3000 P_drop=0.1; sizes are in config.yaml's units
+        threads: number of CPU threads; default: all
+    """
+    from transformer.translation.translator import open_translator  # a late import, because torch takes seconds to load
+
+    if wrong := [entry for entry in set if "=" not in entry]:
+        raise InputError(f"--set: expected KEY=VALUE, found {wrong[0]}")
+    settings = {key: yaml.safe_load(value) for key, _, value in (entry.partition("=") for entry in set)}
+    try:
+        Fit(train, dev, output, like, row, seed, vocabulary, initial, settings, threads).run()
+    except Interrupted as interruption:
+        logger.info("transformer fit: interrupted by %s; the same command resumes the training", interruption)
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    lines = list(islice(read_lines(dev[0]), _SHOWN))
+    for line, best in zip(lines, open_translator(output).translate(lines), strict=True):
+        print(f"{line}\n    {best.text}")

@@ -27,7 +27,7 @@ PARSER = "parser"  # the experiment of every parsing task; `parsing` in config.y
 TABLE_2 = ("base", "big")  # Table 2 has these experiments and all baselines; Table 3 has all experiments
 BLEU_VARIANTS = ("base", "dropout-0.0", "smoothing-0.0")  # the table `bleu_variants` compares these experiments
 # A task may replace these keys of the preprocessing.
-_OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
+OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # divisor: divided keys
 _THREADS_PER_GPU = 4  # per training: one thread launches the GPU's kernels, the other threads compile
 SectionKind = TypeVar("SectionKind", bound=Struct)
@@ -100,7 +100,7 @@ class ScaleSettings:
     def preprocessing(self, task: str) -> Preprocessing:
         """Return the preprocessing of a task's text: the scale's settings, with the task's changes."""
         entry = self.tasks[task]
-        own = {key: value for key in _OF_TASK if (value := getattr(entry, key, None)) is not None}
+        own = {key: value for key in OF_TASK if (value := getattr(entry, key, None)) is not None}
         return structs.replace(self.section("preprocessing"), **own)
 
     def decoding(self, task: str) -> Decoding:
