@@ -88,7 +88,10 @@ def _run(words: list[str]) -> None:
     try:
         app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
-        print(f"transformer: error: {error}", file=sys.stderr)
+        command = " ".join(["transformer", *(error.command_chain or ())])
+        missing = 'Command ".*" parameter (.+) requires an argument'
+        problem = re.sub(missing, r"\1: expected a value, found none", str(error))
+        print(f"{command}: error: {problem}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -58,6 +58,20 @@ def test_it_is_refused(place, words: str, problem: str):
     assert error(*words.split(" ")).startswith(problem)
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("train R --data a", "--threads: expected a value, found none."),
+        ("serve --run", "--run: expected a value, found none."),
+        ("train R --dta a --threads 1", "--data: expected a value, found none. Did you mean --data instead of --dta?"),
+    ],
+)
+def test_a_missing_option_is_named(capsys, words: str, problem: str):
+    with pytest.raises(SystemExit, match="^2$"):
+        do(*words.split())
+    assert capsys.readouterr().err == f"transformer {words.split()[0]}: error: {problem}\n"
+
+
 @pytest.mark.parametrize("splits", [[], ["dev"], ["train"]])
 def test_a_manifest_is_of_all_splits(tmp_path, splits):
     make_data(tmp_path / "data", random_lines(1, 20), random_lines(2, 5))
