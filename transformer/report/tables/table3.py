@@ -72,10 +72,10 @@ _MEASUREMENTS = {"": "dev", TEST: "test"}
 _COLUMNS = [
     Column("Experiment", "experiment", key=True),
     cells.verdict_column("dev", "verdict", "pair"),
-    _against_base(""),
     cells.verdict_column("test", f"{TEST}verdict", f"{TEST}pair"),
+    _against_base(""),
     _against_base(TEST),
-    Column("− base, paper", lambda row: cells.difference_text(row["papers"], 1)),
+    Column("−\N{NO-BREAK SPACE}base, paper", lambda row: cells.difference_text(row["papers"], 1)),
     Column("Changed here", "values", text=True),
     Column("Row", "row", detail=True),
     Column("Changed in the paper", "changed", detail=True, text=True),

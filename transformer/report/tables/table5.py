@@ -169,8 +169,8 @@ _WHOLE = "{value}{unit} ({low} to {high})"
 _CLAIM_COLUMNS = [
     Column("Claim", "claim", key=True),
     cells.verdict_column("dev", "verdict", "runs"),
-    _difference_column("Dev", _WHOLE),
     cells.verdict_column("test", "test_verdict", "test_runs"),
+    _difference_column("Dev", _WHOLE),
     _difference_column("Test", _WHOLE, key="test"),
     Column("Compared: expected", lambda row: ": ".join(filter(None, (row["compared"], row["expected"]))), text=True),
     Column("§", "section", detail=True, text=True),
