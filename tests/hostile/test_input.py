@@ -67,7 +67,7 @@ def test_it_is_refused(place, words: str, problem: str):
     ],
 )
 def test_a_missing_option_is_named(capsys, words: str, problem: str):
-    with pytest.raises(SystemExit, match="^2$"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         do(*words.split())
     assert capsys.readouterr().err == f"transformer {words.split()[0]}: error: {problem}\n"
 

@@ -164,6 +164,13 @@ def test_a_partial_page_uses_the_existing_files(tmp_path, monkeypatch):
     assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model with a different architecture is trained"
 
 
+@pytest.mark.parametrize(("rows", "measured"), [("[base]", False), ("[base, big]", False), ("[base, lstm]", True)])
+def test_recall_is_measured_to_compare_architectures(rows, measured):
+    pipeline = Pipeline(settings.read([], [f"scales={{demo: {{rows: {rows}}}}}"]))
+    assert bool(TABLES["table1"].files(pipeline)["recall"]) == measured
+    assert ("recall" in made(pipeline, FIGURES)) == measured
+
+
 def test_the_architecture_of_a_row_of_table_2_is_not_its_name():
     pipeline = Pipeline(settings.read([], ["scale=multi30k", "baselines={mine: {architecture: lstm, N: 8}}"]))
     kinds = {"base": "transformer", "big": "transformer", "lstm": "lstm", "conv": "conv", "mine": "lstm"}

@@ -56,7 +56,8 @@ def test_differences_from_base_are_next_to_the_papers(tmp_path):
     assert p == pytest.approx({"heads-1": 1, "N-2": 0.0572, "big": 0.0441}, rel=0.01)  # from the t distribution
     found = {name: text.split(" (")[0] for name, text in column(table, "− base, dev").items()}
     assert found == {"base": "", "heads-1": "+0.0", "N-2": "−4.6", "big": "+5.3"}
-    assert column(table, "−\N{NO-BREAK SPACE}base, paper") == {"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6"}
+    papers = column(table, "−\N{NO-BREAK SPACE}base, paper")
+    assert papers == {"base": "", "heads-1": "−0.9", "N-2": "−2.1", "big": "+0.6"}
     assert "that this scale does not train: `same`." in notes_of(table)
     cell = table.grid.rows[3]["− base, dev"]
     assert set(cell.runs) == {"en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1"}
