@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from transformer.evaluation.analyses.lengths import ByLength
-from transformer.evaluation.significance import INCONCLUSIVE, NOT_TESTABLE, RESAMPLES, TRANSLATES, holm, verdict
+from transformer.evaluation.significance import INCONCLUSIVE, RESAMPLES, TRANSLATES, holm, verdict
 from transformer.layout import Run
 from transformer.report.tables import cells
 from transformer.report.tables.render import Row
@@ -68,7 +68,7 @@ def verdicts(
             parts.append((f"steps, longest quarter of the sentences ({tokens:.0f} subwords); dev", *of_length, None))
         parts += [_at_equal(cost, pd.concat([base, other]), costs) for cost in COSTS]
         for equal, own, against, pool in parts if len(base) else []:
-            texts, names, p = (NOT_TESTABLE, ""), "", nan
+            texts, names, p = ("not run", ""), "", nan
             if len(own) and len(against):
                 found = cells.paired(own, against, pool)
                 value, low, high = (cells.difference_text(each, 1) for each in found[2:5])
@@ -99,4 +99,4 @@ def _at_equal(
     both = both.assign(bleu=scores, draws=[[score] * RESAMPLES for score in scores])
     at = cells.flops_text(budget) if cost == "flops" else f"{budget:,.0f} on {' '.join(both['hardware'].unique())}"
     own = both["experiment"] == "base"
-    return f"{COSTS[cost]}: {at if curves else 'none in common'}; dev", both[own], both[~own], None
+    return f"{COSTS[cost]}: {at if curves else 'nothing to compare'}; dev", both[own], both[~own], None
