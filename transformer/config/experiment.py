@@ -88,7 +88,7 @@ class Model(Section, kw_only=True):
     positions: (
         Annotated[
             Literal["sinusoid", "learned", "words", "none"],
-            described("Encoding of positions (§3.5, Table 3 row E). `words` also has word numbers."),
+            described("Encoding of positions (§3.5, Table 3 row E). `words` adds each word's number in the sentence."),
         ]
         | UnsetType
     ) = UNSET
@@ -104,7 +104,9 @@ class Model(Section, kw_only=True):
     target_spaces: (
         Annotated[
             Literal[0, 32],
-            described("Rows of a learned table. One row is added to the encoder's input. Not in the paper."),
+            described(
+                "Rows of a learned table, of which the target language's row is added to the input. 0: none (the paper)."
+            ),
         ]
         | UnsetType
     ) = UNSET
@@ -158,7 +160,9 @@ class Training(Section):
     max_length: Annotated[Small | None, described("Maximum number of subwords in a training sentence.")] = None
     patience: Annotated[
         Small | None,
-        described("Checkpoints without a better dev perplexity until a training ends; they are deleted."),
+        described(
+            "Training ends after so many checkpoints without a better dev perplexity. These checkpoints are deleted."
+        ),
     ] = None
     initial_weights: Annotated[
         FilePath | None, described("Initial weights: average.safetensors of a run with the same vocabulary.")

@@ -443,7 +443,7 @@ class Config(Keys):
     FORMER: ClassVar = _FORMER | {"claims": "ablations"}
 
     scale: Annotated[Name, described("Name of the scale to build, from `scales`.")]
-    mirror: Annotated[str, described('Folder with <host>/<path> that replaces the network, or "".')]
+    mirror: Annotated[str, described('Folder to read downloads from, as <folder>/<host>/<path>. "" uses the network.')]
     results: Annotated[FilePath, described("Folder of the results. Each scale has a subfolder with its name.")]
     partial: Annotated[bool, described("Whether tables and page use only finished runs and list missing results.")]
     recipe: Annotated[

@@ -80,7 +80,7 @@ def accept(content: dict, files: Iterable[str | Path] = (), given: Mapping[str, 
 
 
 def completed(file: Path, changes: dict) -> dict:
-    """Return the content of a configuration file, merged with another workflow's changes."""
+    """Return a configuration file's content with the changes of a workflow that imports this one."""
     return _laid_over(read_yaml(file), changes)
 
 

@@ -37,7 +37,7 @@ def unpack(
     """Write one side of a corpus as plain text: UTF-8, one sentence per line. Only a line feed ends a line.
 
     path, member: see `read_text`. format: plain lines, or WMT's <seg> elements. lines: expected number of lines.
-    Raises InputError, naming `path`, if the number of lines differs, and like `read_text`.
+    Raises InputError, naming `path`, if the number of lines differs or `read_text` raises it.
     """
     name, text, count = _member_named(path, member), read_text(path, member), 0
     if format == "sgm":

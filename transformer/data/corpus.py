@@ -74,8 +74,8 @@ def learn(
     """Learn `size` subwords, including PAD, EOS, UNK and `symbols`, on up to `sentences` lines of `texts`.
 
     longest: maximum number of characters in a subword. The default is SentencePiece's 16, which splits long German
-    words. by_script: raw text needs subwords without a mixture of scripts, digits and punctuation. Moses has already
-    split its text into words, so that a subword may span a whole word, like in subword-nmt.
+    words. by_script: no subword mixes scripts, digits and punctuation, for raw text. Moses has already split its
+    text into words, so there a subword may span a whole word, as in subword-nmt.
     Equal texts give equal vocabularies. Raises InputError if the texts have fewer subwords, or need more.
     """
     model, long, reserved = io.BytesIO(), False, 0
@@ -159,7 +159,7 @@ class Subwords:
             raise InputError(f"{path}: expected ids pad, eos, unk, bos = {(PAD, EOS, UNK, -1)}, found {ids}")
 
     def fitting(self, rows: int) -> Self:
-        """Return these subwords. Raises InputError if a model has fewer rows."""
+        """Return this vocabulary. Raises InputError if it has more subwords than the model's `rows`."""
         if len(self) > rows:
             raise InputError(f"{self.path}: expected up to {rows} subwords (the model's rows), found {len(self)}")
         return self

@@ -84,7 +84,7 @@ def weights_in(
 ) -> Attention:
     """Return the weights of all heads in sentences and their translations, and the model's size.
 
-    sentences: title and figures, source, and translation of each; None is the model's own translation.
+    sentences: (title and figures, source, translation) of each. If the translation is None, the model translates.
     Raises InputError if a weight is not finite.
     """
     pairs, experiment = [], translator.experiment

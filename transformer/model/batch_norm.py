@@ -2,9 +2,9 @@
 
 In training, each dimension is normalised by its mean and variance over the tokens that all processes handle at the same
 time. Padding does not count. The result does not depend on the number of processes, but it depends on the number of
-pieces: if a process handles several pieces of a batch, each round of pieces has its own statistics. In training, an
-output depends on later tokens of its sentence and on other sentences, even in the decoder. In evaluation mode it does
-not, because the running statistics are fixed.
+pieces: if each process handles several pieces of a batch in turn, all first pieces share one set of statistics, all
+second pieces another one, and so on. In training, an output depends on later tokens of its sentence and on other
+sentences, even in the decoder. In evaluation mode it does not, because the running statistics are fixed.
 """
 
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def batch_norms(model: nn.Module) -> list[BatchNorm]:
 
 
 def take_part(model: nn.Module) -> None:
-    """Take part in the other processes' sums, forward and backward, without tokens."""
+    """Join the sums of the other processes, forward and backward, if this process has no tokens."""
     norms = batch_norms(model)
     for norm in norms:
         norm.statistics(norm.weight.new_empty(0, len(norm.weight)))

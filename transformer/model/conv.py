@@ -99,7 +99,7 @@ class Conv(Seq2Seq):
         return lambda source, vocabulary: _Steps(self, source, vocabulary)
 
     def flops(self, lengths: Lengths) -> float:
-        """Count the products of tokens with matrices, and two products per block, query and key for attention."""
+        """Count the products of tokens with matrices. Attention has two products for each block, query and key."""
         encoder = linear_flops(self.encoder_in, self.encoder, self.encoder_out)
         decoder = linear_flops(self.decoder_in, self.decoder, self.decoder_out) + 2 * self.output_weight().numel()
         pairs = 4 * self.config.N * self.config.d_model * lengths.products

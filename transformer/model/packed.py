@@ -1,7 +1,8 @@
 """Sentences packed end to end without padding between them: the model's input (§5.1).
 
-Only attention separates sentences. It uses a padded grid, or each token's sentence number and tables of blocks of BLOCK
-tokens. FlexAttention skips the products of two blocks without a common sentence. Most pairs of blocks have none.
+Only attention separates sentences, in one of two ways: by a padded grid, or by the sentence number of each token and
+tables of blocks. A block has BLOCK tokens. FlexAttention skips the products of two blocks without a common sentence.
+Most pairs of blocks have none.
 """
 
 import math
@@ -18,7 +19,10 @@ _SPARE = 64  # minimum padding tokens per side, because both sides need an equal
 
 @dataclass(frozen=True)
 class Blocks:
-    """Tables of the visible key blocks (of N in all) of each of M query blocks, and the reverse for the gradient."""
+    """Tables of the key blocks that each query block sees, and for the gradient the reverse.
+
+    There are M query blocks and N key blocks.
+    """
 
     key_counts: Tensor  # [1, 1, M] number of valid entries in each row of `keys`
     keys: Tensor  # [1, 1, M, N]

@@ -149,7 +149,7 @@ class Residual(nn.Module):
         self.norm = BatchNorm(config.d_model) if self.batch else nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPSILON)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], stream: Packed | None = None) -> Tensor:
-        """Return the output [n, d_model]. stream: the batch of x, because batch normalisation ignores its padding."""
+        """Return the output [n, d_model]. stream: the batch of x, whose padding batch normalisation ignores."""
         out = self.dropout(sublayer(x if self.post else self.norm(x)))
         out = x + out if self.residual else out
         if not self.post:
@@ -183,8 +183,8 @@ def _narrowed(x: Tensor) -> Tensor:
 class Embedding(nn.Module):
     """§3.4 and §3.5: sqrt(d_model) times the token's row, plus its position. The row of PAD counts as zero.
 
-    Positions "words" are not in the paper. They also encode the number of a word with sinusoids in reverse order of
-    frequency: the word of a source token, or the next word that the target tags.
+    Positions "words" are not in the paper. They also encode a word's number in its sentence, with sinusoids in reverse
+    order of frequency. It is the number of a source token's word, or of the next word that the target tags.
     """
 
     def __init__(self, config: Model):
@@ -270,7 +270,7 @@ def attention_weights(model: Seq2Seq, source: list[int], target: list[int]) -> d
 
 @contextmanager
 def hooked(module: MultiHead, hook: Callable[[Tensor], None]) -> Iterator[None]:
-    """Pass the module's weights [B, h, queries, keys] to `hook` in this context: the output for V = identity."""
+    """Pass the attention weights [B, h, queries, keys] of each call to `hook`. They are the output for V = identity."""
     attend = module.attend
 
     def attend_and_call(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, causal: bool) -> Tensor:

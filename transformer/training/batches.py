@@ -27,7 +27,7 @@ def longest_sentence(training: Training) -> int:
 def plan_batches(
     seed: int, epoch: int, lengths: np.ndarray, budgets: tuple[int, int], longest: int = POSITIONS
 ) -> list[np.ndarray]:
-    """Return the batches of one epoch in the order of training: arrays of indices with each fitting pair once.
+    """Return the batches of one epoch in the order of training: arrays of indices. Each pair that fits is in one.
 
     lengths: [2, sentences] with EOS. budgets: maximum source and target tokens of a batch. longest: maximum tokens of a
     sentence.

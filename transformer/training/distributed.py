@@ -114,7 +114,7 @@ def joined() -> Iterator[World]:
 
 
 def end(code: int = 0, message: str = "") -> None:
-    """End this process with `code`, or with a message and exit code 1. A single process without both returns.
+    """End this process with `code`, or with a message and exit code 1. Without both, a single process returns.
 
     One of several processes skips Python's shutdown, because a disconnection from a lost process can hang forever.
     Also, gloo's threads may still release tensors, which would abort Python during its shutdown.

@@ -86,10 +86,10 @@ class States:
 
 
 def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experiment], str]) -> None:
-    """Copy the states of a run's longest training that this experiment continues (see `_extends`).
+    """Copy the states of the run's longest shorter training that this experiment continues (see `_extends`).
 
-    Copies nothing if this training has states, or if a checkpoint to be averaged is missing. digest: of the training
-    data, too.
+    Copies nothing if this training has states, or if a checkpoint to be averaged is missing. digest: the digest of an
+    experiment with this training data.
     """
     own, training = Run(run.work(digest(experiment))), experiment.training
     if own.experiment.exists():

@@ -30,7 +30,7 @@ class Averaging(analysis.Analysis):
     needs_data = True
     rows = ("averaging",)
     words = ("Experiment",)
-    note = "Averaging (§6.1): how many of the last checkpoints; a run keeps no more than it averages."
+    note = "Averaging (§6.1): the last checkpoints, by their number. A run keeps only the checkpoints that it averages."
 
     def reads(self, run: Run, data: Data) -> list[Path]:
         return [run.checkpoints]

@@ -52,8 +52,8 @@ class Heads(analysis.Analysis):
     words = ("Attention",)
     note = (
         "Masked heads of base (§3.2.2). Loss +: increase of the loss per token, in nats, with one masked head. BLEU: "
-        "heads of one kind are masked one by one, always the head that raises the loss least. Distance: mean number of "
-        "tokens between a query and its keys, weighted by attention; “if uniform”: under uniform attention."
+        "heads of one kind are masked one after another, next the one whose masking raises the loss least. Distance: "
+        "mean number of tokens between a query and its keys, weighted by attention; “if uniform”: with equal weights."
     )
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:

@@ -117,8 +117,9 @@ class ByLength(analysis.Analysis):
     rows = ("lengths",)
     words = ("Sentences",)
     note = (
-        "Length (§3.5): single sentences in four groups by length, then joined neighbours. Joined sentences differ "
-        "from training in more than length. Joined sentences of training's length show only the effect of joining. "
+        "Length (§3.5): single sentences in four groups by length, then neighbouring sentences joined into one input. "
+        "Joined sentences differ from training in more than length. Those that are no longer than the training "
+        "sentences show only the effect of joining. "
         "Words: words in the translation per word of the reference."
     )
 

@@ -121,7 +121,7 @@ def _counted(model: str, settings: str | Path, stated: pd.DataFrame) -> dict[str
 
 
 def read_systems(path: str | Path) -> list[dict[str, str]]:
-    """Read the paper's rows: model, by ("published" or "paper") and the cells that are not blank."""
+    """Read the paper's rows without blank cells. The key `by` is "published" (systems of others) or "paper"."""
     table = cells.read_printed(path)
     table["by"] = table.pop("system").replace("transformer", "paper")
     return [{column: cell for column, cell in row.items() if cell} for row in table.to_dict("records")]
