@@ -105,7 +105,7 @@ class Model(Section, kw_only=True):
         Annotated[
             Literal[0, 32],
             described(
-                "Rows of a learned table, of which the target language's row is added to the input. 0: none (the paper)."
+                "Rows of a learned table; the target language's row is added to the input. 0: none (the paper)."
             ),
         ]
         | UnsetType
