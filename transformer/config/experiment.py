@@ -104,9 +104,7 @@ class Model(Section, kw_only=True):
     target_spaces: (
         Annotated[
             Literal[0, 32],
-            described(
-                "Rows of a learned table; the target language's row is added to the input. 0: none (the paper)."
-            ),
+            described("Rows of a learned table; the target language's row is added to the input. 0: none (the paper)."),
         ]
         | UnsetType
     ) = UNSET

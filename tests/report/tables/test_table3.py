@@ -104,9 +104,10 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
     assert (
-        "Of 3 tested rows of the paper's Table 3, 2 change P_drop as the paper does, or not at all: "
+        "3 rows of the paper's Table 3 are tested. Without the rows whose change of P_drop is not the paper's, 2 are "
+        "left: "
         "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
-        "The other rows change P_drop by another amount: "
+        "The rows with another change of P_drop: "
         "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
     ) in notes_of(table)
 
