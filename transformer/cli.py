@@ -150,8 +150,6 @@ def job(name: str, log: str) -> Iterator[None]:
     logger = logging.getLogger("transformer")
     logger.setLevel(logging.INFO)
     logging.raiseExceptions = False  # on a full disk, writing the output must fail, not logging
-    # Without this line, each worker process would run the script a second time.
-    vars(sys.modules["__main__"]).pop("__file__", None)
     try:
         with clean_exit(f"transformer {name}"), _one_line_errors(name):
             file = logging.FileHandler(log, mode="w", encoding="utf-8", errors="backslashreplace")

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 import pytest
 import yaml
 from support.commands import do, error
+from support.project import ROOT
 from support.toy import write_text
 
 import transformer
@@ -53,6 +55,18 @@ def test_python_and_the_command_train_the_same_model(texts, fitted, tmp_path, ca
     (again / "experiment.yaml").write_bytes((fitted / "experiment.yaml").read_bytes())
     do("train", again, "--data", fitted / "data", "--threads", 1)
     assert (again / "average.safetensors").read_bytes() == expected
+
+
+def test_a_script_needs_no_guard(texts, fitted, tmp_path):
+    """With several processes, whose workers would otherwise run the script again."""
+    options = f"like='demo', vocabulary=200, threads=2, settings={SET}"
+    call = f"transformer.fit({tuple(map(str, texts['train']))}, {tuple(map(str, texts['dev']))}, 'run', {options})"
+    script = write_text(tmp_path / "script.py", ["import transformer", "print('once')", call])
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.count("once")) == (0, 1), done.stderr
+    assert (tmp_path / "run/average.safetensors").exists()
 
 
 def test_the_translations_of_the_first_lines_are_printed(texts, fitted, capsys):

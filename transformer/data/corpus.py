@@ -11,11 +11,13 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -223,7 +225,8 @@ def parallel(
     waiting: deque[Future] = deque()
     try:
         for chunk in chunks:
-            with blocked(signal.SIGINT):  # also in new workers, because a terminal sends Ctrl-C to all processes
+            # SIGINT is also blocked in new workers, because a terminal sends Ctrl-C to all processes.
+            with blocked(signal.SIGINT), _no_script():
                 waiting.append(pool.submit(_work, chunk))
             if len(waiting) > 2 * processes:
                 yield waiting.popleft().result()
@@ -232,6 +235,19 @@ def parallel(
         raise InputError("a worker process was killed, probably because memory ran out") from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _no_script() -> Iterator[None]:
+    """Start worker processes in this context that do not run the user's script a second time."""
+    main = vars(sys.modules["__main__"])
+    hidden = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.update(__file__=None, __spec__=None)
+    try:
+        yield
+    finally:
+        del main["__file__"]
+        main.update(hidden)
 
 
 def _start(task: Callable[[list], object]) -> None:
