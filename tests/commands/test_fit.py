@@ -57,6 +57,7 @@ def test_python_and_the_command_train_the_same_model(texts, fitted, tmp_path, ca
     assert (again / "average.safetensors").read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_guard(texts, fitted, tmp_path):
     """With several processes, whose workers would otherwise run the script again."""
     options = f"like='demo', vocabulary=200, threads=2, settings={SET}"
@@ -93,6 +94,7 @@ def test_initial_weights_bring_their_vocabulary_and_preprocessing(texts, fitted,
     assert len(set(before)) == len(pairs)
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on(texts, fitted, tmp_path):
     run = tmp_path / "run"
     command = [sys.executable, "-m", "transformer", "fit", "--train", *texts["train"], "--dev", *texts["dev"]]

@@ -139,9 +139,10 @@ def attend(
     use_threads(threads)
     translator = open_translator(run, weights)
     if text is None:
-        from transformer.report.figures.attention import grids
+        from transformer.report.figures.attention import grids, require_drawable
         from transformer.report.figures.style import save_pictures
 
+        require_drawable(len(translator.encode([sentence])[0]))  # first, because a long translation takes minutes
         measured = weights_in(translator, [({"title": sentence, "figures": {}}, sentence, target)])
         figure = grids(measured, layer, head)
         _publish(measured, output, "drawn as .svg, .png and .pdf")  # first, as evidence that the pictures are ours

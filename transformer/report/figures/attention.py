@@ -205,6 +205,13 @@ def _draw_attention(
                 axes.add_patch(Rectangle(corner, _CELL, _SPACING * 0.9, fc=color, alpha=min(1.0, weight), lw=0))
 
 
+def require_drawable(tokens: int) -> None:
+    """Raise InputError if `grids` cannot draw a sentence with so many tokens."""
+    if tokens > _MOST_TOKENS:
+        problem = f"expected up to {_MOST_TOKENS} tokens in a sentence and in its translation, found {tokens}"
+        raise InputError(f"{problem}; shorten the sentence, or use --text, which draws no picture")
+
+
 def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
     """Draw the only sentence's weights as three grids with a row per query: encoder, decoder, cross-attention.
 
@@ -217,9 +224,7 @@ def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
     (entry,) = attention["sentences"]
     sides = {"encoder": ("source", "source"), "decoder": ("target", "shifted"), "cross": ("target", "source")}
     keys = [len(entry[columns]) for _, columns in sides.values()]
-    if max(keys) > _MOST_TOKENS:
-        problem = f"expected up to {_MOST_TOKENS} tokens in a sentence and in its translation, found {max(keys)}"
-        raise InputError(f"{problem}; shorten the sentence, or use --text, which draws no picture")
+    require_drawable(max(keys))
     size = sum(keys) * _SQUARE + 3.5, max(keys) * _SQUARE + 1.6
     figure, panels = new(*size, ncols=3, gridspec_kw={"width_ratios": keys})
     for axes, (kind, (rows, columns)) in zip(panels, sides.items(), strict=True):
