@@ -71,7 +71,7 @@ def test_a_number_is_explained(project, capsys, words, cells):
     assert len(numbers.splitlines()) == cells
     assert numbers.startswith("Transformer (base) ours, EN-DE measure ")
     assert card.startswith(f"en-de/base/1\n  Commit            {about_run()['commit']}\n")
-    scored = f"scored at commit {about_run()['commit']:.20}"
+    scored = f"scored at commit {about_run()['commit']:.12}"
     assert (
         f"\n  test.json: 2 checkpoints from step 5,800; beam 4, alpha 0.6; {scored}\n    tokenized *      27.25" in card
     )

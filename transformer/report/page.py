@@ -18,6 +18,7 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Grid, Row, Table, html, marked_environment
 from transformer.storage.checksums import read_trained, require_scored
 from transformer.storage.files import read_pairs, write
+from transformer.storage.provenance import short
 from transformer.storage.records import Description, Trained, read_json, read_scored, read_summed, run_name, variants
 
 logger = logging.getLogger(__name__)
@@ -180,13 +181,15 @@ class _RunCard(NamedTuple):
         """Format the run's name, end and scores by the paper's metric in one line."""
         measures = ((score["file"], *measure) for score in self.scores for measure in score["measures"])
         shown = [f"{file} {value:.2f}" for file, name, value, _ in measures if name.endswith("*") or name == "F1"]
-        return ", ".join([f"{self.run}: {self.facts['Finished']}", f"commit {self.facts['Commit']:.20}", *shown])
+        commit, scored = short(self.facts["Commit"]), {short(score["commit"]) for score in self.scores}
+        others = [f"scored at {each}" for each in sorted(scored - {commit})]
+        return ", ".join([f"{self.run}: {self.facts['Finished']}", f"commit {commit}", *others, *shown])
 
     def text(self) -> str:
         """Format the card for a terminal."""
         lines = [self.run, *(f"  {heading:18}{text}" for heading, text in self.facts.items())]
         for score in self.scores:
-            how = f"{score['averaged']}; {score['decoding']}; scored at commit {score['commit']:.20}"
+            how = f"{score['averaged']}; {score['decoding']}; scored at commit {short(score['commit'])}"
             lines.append(f"  {score['file']}: {how}")
             lines += [f"    {name:16}{value:6.2f}  {signature}" for name, value, signature in score["measures"]]
         return "\n".join(lines)

@@ -29,6 +29,12 @@ def commit() -> str:
         return "unknown"
 
 
+def short(commit: str) -> str:
+    """Shorten a commit to 12 digits, and keep `+changes`."""
+    name, plus, changes = commit.partition("+")
+    return f"{name:.12}{plus}{changes}"
+
+
 def model_code() -> str:
     """Return a hash of the code in model/ without comments and docstrings: which network the weights belong to."""
     parts = []

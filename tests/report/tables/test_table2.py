@@ -161,9 +161,9 @@ def test_runs_whose_model_code_changed_before_the_scoring_are_named(tmp_path):
     contents = [score(30.0, seed=seed) for seed in (1, 2, 3)]
     for content, trained in zip(contents[:2], ("a", "b"), strict=True):
         content["run"]["starts"][-1]["model_code"] = trained
-        content["run"]["scored_with"] = {"commit": "c0ffee+changes", "model_code": "b"}
+        content["run"]["scored_with"] = {"commit": f"{'c0ffee' * 7}+changes", "model_code": "b"}
     found = notes_of(make(tmp_path, *contents)[1])
-    assert "of these runs: en-de/base/1 (trained at 3f2a9c0d, scored at c0ffee+changes)." in found
+    assert "of these runs: en-de/base/1 (trained at 3f2a9c0d, scored at c0ffeec0ffee+changes)." in found
 
 
 def test_a_model_that_did_not_learn_gives_no_verdict_on_the_claim(tmp_path):

@@ -13,6 +13,7 @@ from transformer.config.experiment import RECIPE_OF
 from transformer.evaluation import significance
 from transformer.evaluation.significance import Difference, System, compare_systems, compare_uses, limits
 from transformer.report.tables.render import Cell, Column, Grid, Note, Row, Table, lay_out
+from transformer.storage.provenance import short
 from transformer.storage.records import Start
 
 _WITHIN = "‡"  # marks a paper's score within our interval; not a test
@@ -254,6 +255,6 @@ def provenance(
     if not len(runs):
         return []
     changed = runs.dropna(subset="other_code").itertuples() if "other_code" in runs else ()
-    named = [f"{run.name} (trained at {run.commit:.12}, scored at {run.other_code:.20})" for run in changed]
+    named = [f"{run.name} (trained at {short(run.commit)}, scored at {short(run.other_code)})" for run in changed]
     warning = [note("scores", "other_code", names=", ".join(named))] if named else []
     return [*warning, words, lay_out(runs, columns)]
