@@ -71,7 +71,7 @@ def _recall(pipeline: Pipeline) -> Files:
 
     For a partial page, return none if the file is missing.
     """
-    path, asked = pipeline.fixed(pipeline.files.recall), pipeline.runs([pipeline.first_task], pipeline.config.baselines)
+    path, asked = pipeline.fixed(pipeline.files.recall), _baseline_runs(pipeline)
     return {"recall": [path] if (path.exists() if pipeline.partial else asked) else []}
 
 
@@ -130,7 +130,7 @@ def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
     kind = ANALYSES[analysis]
     if _missing_settings(pipeline, analysis) or (kind.needs_heads and _no_transformer(pipeline)):
         return []
-    runs = [*pipeline.table_5_runs(), *pipeline.runs([pipeline.first_task], pipeline.config.baselines)]
+    runs = [*pipeline.table_5_runs(), *_baseline_runs(pipeline)]
     return [run for run in runs if run.experiment in kind.experiments]
 
 
@@ -318,9 +318,12 @@ def _base_and_baselines(pipeline: Pipeline) -> list[RunName]:
     return pipeline.runs([pipeline.first_task], ["base", *pipeline.config.baselines])
 
 
+def _baseline_runs(pipeline: Pipeline) -> list[RunName]:
+    return pipeline.runs([pipeline.first_task], pipeline.config.baselines)
+
+
 def _no_baseline(pipeline: Pipeline) -> str | None:
-    runs = [run for run in _base_and_baselines(pipeline) if run.experiment != "base"]
-    trained = pipeline.of_runs(runs, lambda run: run.scores("test"))
+    trained = pipeline.of_runs(_baseline_runs(pipeline), lambda run: run.scores("test"))
     return None if trained else "no model with a different architecture is trained"
 
 

@@ -70,8 +70,10 @@ def _missing_files(what: str, expected: Iterable[str], present: Iterable[str]) -
 def _figure_part(path: Path) -> dict[str, Any]:
     """Describe a figure from NAME.json and NAME.svg. The SVG becomes a data: URL, so that the page is one file."""
     about = read_json(path.with_suffix(".json"), Description)
-    drawing = " ".join(path.read_text("utf-8").split())  # a URL has no line breaks
-    address = f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}"
+    # A URL has no line breaks. Double quotes would take three bytes; no attribute of a drawing contains single ones.
+    drawing = " ".join(path.read_text("utf-8").split()).replace('"', "'")
+    # Jinja would escape each single quote; in the double quotes of `src`, only & must be escaped.
+    address = Markup(f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}".replace("&", "&amp;"))
     return about | {"name": path.stem, "address": address, "wide": about["inches"] > _ONE_COLUMN}
 
 

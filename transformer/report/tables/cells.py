@@ -248,7 +248,7 @@ def provenance(
         Column("Seconds", "seconds", format="{:,.0f}"),
         Column("Hardware", "hardware", text=True),
         Column("Recipe", lambda run: RECIPE_OF[run["fidelity"]], text=True),
-        Column("Commit", "commit", format="{:.12}", text=True),
+        Column("Commit", lambda run: short(run["commit"]), text=True),
         Column("Digest", "digest", format="{:.12}", text=True),
         Column("Data", "data_sha256", format="{:.12}", text=True),
     ]
