@@ -53,7 +53,7 @@ def test_encoders_are_of_one_size_and_readers_see_their_accuracies(of_paper, tmp
     sizes = [model["parameters"] for model in found["models"]]
     assert max(sizes) < 1.05 * min(sizes)
     (tmp_path / "recall.json").write_text(json.dumps(found))
-    drawing = recall(recall=[str(tmp_path / "recall.json")])
+    drawing = recall(recall=str(tmp_path / "recall.json"))
     of_conv = [model["accuracy"]["12"] for model in found["models"] if model["architecture"] == "conv"]
     assert f"Convolution {np.mean(of_conv):.2f}" in drawing.alt
     frames = accuracies(found)

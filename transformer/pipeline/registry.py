@@ -379,8 +379,8 @@ FIGURES = {  # in the order of the page
     "timing": _Entry("Time of a layer", own_files=_layer_times),
     "recall": _Entry(
         "Recall by distance",
-        own_files=_recall,
-        obstacle=lambda scale: None if _recall(scale)["recall"] else "recall is not measured",
+        own_files=lambda pipeline: {"recall": pipeline.fixed(pipeline.files.recall)},
+        obstacle=lambda pipeline: None if _recall(pipeline)["recall"] else "recall is not measured",
     ),
     "head_importance": _Entry(
         "Heads: importance and distance",

@@ -111,9 +111,9 @@ def timing(*, measured: str) -> style.Drawing:
     return style.Drawing(figure, caption, f"{alt}At n = {lengths[-1]}: {'; '.join(at_longest)}.")
 
 
-def recall(*, recall: list[str]) -> style.Drawing:
+def recall(*, recall: str) -> style.Drawing:
     """Draw the accuracy of recall by distance for each architecture: mean over seeds and range."""
-    measured = read_summed(recall[0], Recalled)
+    measured = read_summed(recall, Recalled)
     figure, axes = style.new(style.COLUMN_INCHES, style.COLUMN_INCHES)
     by_name, at_longest = accuracies(measured), []
     for (name, frame), color, marker in zip(by_name.items(), COLORS, style.MARKERS, strict=False):
