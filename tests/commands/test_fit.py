@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -63,7 +62,6 @@ def test_a_script_needs_no_guard(texts, fitted, tmp_path):
     options = f"like='demo', vocabulary=200, threads=2, settings={SET}"
     call = f"transformer.fit({tuple(map(str, texts['train']))}, {tuple(map(str, texts['dev']))}, 'run', {options})"
     script = write_text(tmp_path / "script.py", ["import transformer", "print('once')", call])
-    shutil.copy(ROOT / "config.yaml", tmp_path)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout.count("once")) == (0, 1), done.stderr

@@ -98,6 +98,15 @@ def test_additive_attention_takes_more_time_than_its_flops():
     assert plan._run_hours(run, speed) * 3600 == pytest.approx((plan._run_flops(run) + 100_000 * 700 * numbers) / 1e12)
 
 
+def test_masking_heads_takes_time_too(capsys):
+    """Base has 48 heads of each kind. By hand: 200 dev sentences for each trial, and 3,000 after each choice."""
+    scale, speed = pipeline(), plan._Speed("GPU", "GPU", 1e12, "")
+    forward = plan._step_flops(plan.planned_runs(scale)[scale.base()]) / 3 / (25_000 / 30)  # of one sentence
+    sentences = 3 * sum(range(1, 49)) * 200 + (3 * 48 + 3 * 48) * 3000
+    assert plan._masking_hours(scale, speed) * 3600 == pytest.approx(3 * sentences * forward / 1e12)  # three seeds
+    assert "`heads` of Table 5, takes about" in printed(capsys, "--gpu", "h200", "--config", "scale=paper")
+
+
 def write_benchmark(folder: Path, name: str, hardware: str, utilisation: float, measured: str = "2027-01-01") -> None:
     """Write a result of `python -m benchmarks.train` from a machine with 600 TFLOP/s in matrix products."""
     ours = {"products": "bfloat16", "flops_utilisation": utilisation}

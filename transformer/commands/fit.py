@@ -81,10 +81,10 @@ class Fit:
         """Return the settings of a scale with one task. Raises InputError naming the wrong key."""
         from transformer.config.experiment import load
         from transformer.config.scales import OF_TASK, ScaleSettings
-        from transformer.config.settings import read
+        from transformer.config.settings import INSTALLED, read
         from transformer.data.corpus import Subwords
 
-        config, languages = read([], []), self._languages()
+        config, languages = read([], [], INSTALLED), self._languages()
         if self.like not in config.scales:
             raise InputError(f"--like: expected one of the scales ({', '.join(config.scales)}), found {self.like}")
         first = next(iter(config.scales[self.like].tasks.values()))
@@ -105,7 +105,8 @@ class Fit:
         own["rows"] = list(dict.fromkeys(["base", self.row]))
         content = {"scale": "fit", "corpora": corpora, "scales": {"fit": own}}
         try:
-            return ScaleSettings(read([], [f"{key}={yaml.safe_dump(value)}" for key, value in content.items()]))
+            entries = [f"{key}={yaml.safe_dump(value)}" for key, value in content.items()]
+            return ScaleSettings(read([], entries, INSTALLED))
         except InputError as error:
             place = re.compile(r"--config: (scales\.fit\.)?(tasks\.fit\.)?")
             raise InputError(place.sub("", str(error))) from None

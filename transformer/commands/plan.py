@@ -18,7 +18,7 @@ from transformer.config.scales import PARSER, RunName
 from transformer.config.schema import Config, ParsingTask, TranslationTask
 from transformer.config.settings import read
 from transformer.model.cost import SENTENCE, mean_lengths
-from transformer.pipeline.registry import TABLES, made
+from transformer.pipeline.registry import TABLES, analysed_runs, made, settings_of
 from transformer.pipeline.scale import Pipeline
 from transformer.process import processors
 from transformer.storage import provenance
@@ -52,6 +52,9 @@ _UTILISATION = 0.33
 # FLOPs of matrix products in the time of one tanh(q + k) of additive attention. The CPU's number was measured for the
 # record. The GPU's is an estimate: about 20 memory transfers of four bytes, and 70 FLOPs per byte.
 _ADDITIVE = {"GPU": 6000, "core": 700}
+
+
+_FORWARDS = 3  # FLOPs of a training step in forward passes: the backward pass has twice the products
 
 
 class _Speed(NamedTuple):
@@ -130,6 +133,23 @@ def _run_hours(run: Experiment, speed: _Speed) -> float:
         flops += _ADDITIVE[speed.unit] * training.steps * pairs * model.N * model.h * model.d_k
     seconds = speed.start_seconds + training.steps * model.N * speed.layer_seconds + flops / speed.flops_per_second
     return seconds / 3600
+
+
+def _masking_hours(pipeline: Pipeline, speed: _Speed) -> float:
+    """Return the hours of the analysis `heads`, which grow with the square of the number of heads.
+
+    For each of three kinds of attention, every choice of the next masked head tries all heads that are left.
+    """
+    hours = 0.0
+    for name in analysed_runs(pipeline, "heads"):
+        run, settings = pipeline.experiment(name), settings_of(pipeline, "heads")
+        lines = _corpus_lines(pipeline.config, pipeline.tasks[name.task].dev)
+        heads = run.model.N * run.model.h
+        sentences = 3 * heads * (heads + 1) / 2 * min(settings["choose"], lines)
+        sentences += 6 * heads * min(settings["sentences"], lines)  # each head alone, and after each choice
+        flops = _step_flops(run) / _FORWARDS * SENTENCE / run.training.source_tokens * sentences
+        hours += flops / speed.flops_per_second / 3600
+    return hours
 
 
 def _gpu_speed(name: str, utilisation: float | None) -> _Speed:
@@ -284,8 +304,12 @@ def _notes(pipeline: Pipeline, runs: dict[RunName, Experiment], speed: _Speed, u
         f"all trainings on {units} take {_rounded(sum(hours.values()) / units)} h or more.",
         "Tables share runs: `all` counts each run once.",
         f"Assumption: full batches on both sides, and {SENTENCE} tokens per sentence. Most trainings need less.",
-        "The hours include only training, not preprocessing, translation and scoring.",
+        "The hours include only training, not preprocessing, translation, analyses and scoring.",
     ]
+    if masking := _masking_hours(pipeline, speed):
+        lines.append(
+            f"The longest analysis, `heads` of Table 5, takes about {_rounded(masking)} {speed.unit}-hours more."
+        )
     if speed.others is None and (rows := {run.experiment for run in runs.values() if run.model.architecture == "lstm"}):
         lines.append(f"Hours of {', '.join(sorted(rows))} are too low: an LSTM processes a sequence step by step.")
     if folder := pipeline.absent_treebank:

@@ -20,17 +20,18 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import Misfit, Place, find_line, hint, read_yaml, structured
 
 CONFIG = Path("config.yaml")  # in the project's folder
+INSTALLED = Path(__file__).with_name(CONFIG.name)  # the same file, in the package
 _DATA = ("label", "tasks", "parsing", "figures", "data_of_paper")  # keys of a scale that depend on its corpora
 
 
 # ------------------------------------------------------------------ reading
 
 
-def read(files: Iterable[str], entries: Iterable[str]) -> Config:
+def read(files: Iterable[str], entries: Iterable[str], config: Path = CONFIG) -> Config:
     """Return config.yaml with the changes of `files` and `key=value` entries, like Snakemake. Raises InputError."""
-    if not CONFIG.exists():
+    if not config.exists():
         raise InputError(f"{CONFIG}: no such file in the working folder; run this command in the project's folder")
-    files, given = [CONFIG, *files], _parsed(entries)
+    files, given = [config, *files], _parsed(entries)
     return _checked(_laid_over(_content(files), given), files, given)
 
 

@@ -126,7 +126,8 @@ def _missing_settings(pipeline: Pipeline, analysis: str) -> list[str]:
     return [field.name for field in fields if field.required and field.name not in given]
 
 
-def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
+def analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
+    """Return the runs that an analysis measures at this scale. Return none if the scale omits a required setting."""
     kind = ANALYSES[analysis]
     if _missing_settings(pipeline, analysis) or (kind.needs_heads and _no_transformer(pipeline)):
         return []
@@ -135,7 +136,7 @@ def _analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:
-    return pipeline.of_runs(_analysed_runs(pipeline, analysis), lambda run: run.analysis(analysis))
+    return pipeline.of_runs(analysed_runs(pipeline, analysis), lambda run: run.analysis(analysis))
 
 
 def _bleu_variant_files(pipeline: Pipeline) -> Files:
@@ -231,7 +232,7 @@ TABLES = {  # in the order of the page
         own_files=lambda pipeline: {name: _analysis_files(pipeline, name) for name in ANALYSES},
         own_params=lambda pipeline: {
             "ablations": pipeline.trained_ablations,
-            "expected_analyses": [f"{name}:{run}" for name in ANALYSES for run in _analysed_runs(pipeline, name)],
+            "expected_analyses": [f"{name}:{run}" for name in ANALYSES for run in analysed_runs(pipeline, name)],
         },
     ),
     "training": _Entry(
@@ -282,7 +283,7 @@ def _no_dot_products(pipeline: Pipeline) -> str | None:
 
 
 def _no_heads(pipeline: Pipeline) -> str | None:
-    base = [run for run in _analysed_runs(pipeline, "heads") if run == pipeline.base()]
+    base = [run for run in analysed_runs(pipeline, "heads") if run == pipeline.base()]
     if pipeline.of_runs(base, lambda run: run.analysis("heads")):
         return None
     unmeasured = "the base model is trained, but its heads are not measured"
@@ -389,7 +390,7 @@ FIGURES = {  # in the order of the page
     ),
     "bleu_length": _Entry(
         "BLEU and sentence length",
-        runs=lambda pipeline: _analysed_runs(pipeline, "lengths"),
+        runs=lambda pipeline: analysed_runs(pipeline, "lengths"),
         texts=("dev_label",),
         own_files=lambda pipeline: {"lengths": _analysis_files(pipeline, "lengths")},
     ),
