@@ -1,6 +1,6 @@
 """This process and the system: signals, standard streams, memory limits, file locks. Imports no PyTorch.
 
-Systems other than Unix can also import this module, because they can also translate.
+Systems other than Unix can also import this module, because translation works there too.
 """
 
 import os

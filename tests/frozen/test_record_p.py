@@ -113,7 +113,7 @@ def perplexities(experiment: str) -> list[tuple[float, np.ndarray]]:
 
 def p_of_analysis(words: str) -> float:
     """Return p of a comparison that Table 5 describes in these words: of uses of the same runs, or of two systems."""
-    if match := re.fullmatch(r"(\d+) heads masked − all, (.+)", words):
+    if match := re.fullmatch(r"(\d+) heads masked − none masked, (.+)", words):
         kind = match[2].replace("decoder to encoder", "cross")
         own = measured("base", "heads", "bleu", kind=kind, masked=int(match[1]))
         other = measured("base", "heads", "bleu", masked=0)

@@ -161,7 +161,7 @@ def _with_pictures(output: Path) -> tuple[Path, dict[str, Path]]:
 
 
 def _was_drawn(path: Path) -> bool:
-    """Return whether `attend` has written a JSON file, for a single sentence with pictures."""
+    """Return whether `attend` wrote this JSON file. It does so for a single sentence, beside the pictures."""
     try:
         content = read_summed(path, dict)
     except InputError:

@@ -77,7 +77,7 @@ def _read_job(resources: dict[str, Any]) -> _Job:
 
 
 def _read_runtime(text: str) -> int:
-    """Return the minutes of a runtime, as Snakemake reads it: a number of minutes, or one with a unit; 0 of others."""
+    """Return a runtime in minutes. Like Snakemake, read a number of minutes or a number with a unit. Else return 0."""
     from humanfriendly import InvalidTimespan, parse_timespan
 
     text = text.strip(" '\"")

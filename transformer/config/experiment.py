@@ -224,7 +224,7 @@ class Decoding(Section):
 
 
 def changed(decoding: Decoding, changes: Mapping[str, Any]) -> Decoding:
-    """Return changed settings. `changes` may have the keys of config.yaml or of files. Raises InputError."""
+    """Return changed settings. `changes` may use the keys of config.yaml or of experiment.yaml. Raises InputError."""
     names = {field.name: field.encode_name for field in msgspec.structs.fields(Decoding)}
     changes = {names.get(key, key): value for key, value in changes.items()}
     return structured(msgspec.to_builtins(decoding) | changes, Decoding, "decoding") if changes else decoding

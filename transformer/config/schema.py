@@ -232,7 +232,7 @@ class TranslationTask(Task):
 
 
 class Silver(Keys):
-    """Trees from another parser: a file (`path`), or output of another task's parser (all other keys)."""
+    """Trees from another parser: from a file, with `path`, or from another task's parser, with all other keys."""
 
     repeat: Annotated[Large, described("Copies of the treebanks per copy of these trees.")]
     path: Annotated[FilePath | None, described("File on this machine with one tree per line.")] = None

@@ -5,7 +5,8 @@
     Le petit chat doit cacher une clé rouge pour sa reine.
 
 Articles and adjectives agree, a German infinitive comes last, and most French adjectives follow their noun. A
-possessive has an antecedent. All words have regular forms: no dative, no noun with cases, no elision.
+possessive has an antecedent. All words have regular forms: there is no dative, no noun that changes with its case, and
+no elision.
 """
 
 import random

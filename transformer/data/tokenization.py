@@ -1,7 +1,7 @@
-"""§5.1: raw text to text for the vocabulary, and back to plain text.
+"""§5.1: conversion of raw text for the vocabulary, and back to plain text.
 
-Moses' normaliser and tokeniser (from sacremoses) split words like in the paper's data. They break words in many
-languages (marks, joiners, apostrophes). The text of these languages stays unchanged, because SentencePiece finds
+Moses' normaliser and tokeniser (from sacremoses) split words as in the paper's data. In many languages they split
+words wrongly, at marks, joiners or apostrophes. Text in these languages is not tokenised, because SentencePiece finds
 subwords in any script.
 """
 
@@ -100,7 +100,7 @@ class Tokenizer:
         return text if self.moses else composed(text)  # the model and upper() may write a letter as several characters
 
     def _recased(self, text: str, change: Callable[[str], str]) -> str:
-        """Change the first letter if that can be undone, which it cannot in a ligature."""
+        """Change the first letter if the change can be undone. In a ligature it cannot be undone."""
         letter, undo = text[:1], str.upper if change is str.lower else str.lower
         first = change(letter)
         if self.turkish and letter in _TURKISH[change]:

@@ -34,12 +34,16 @@ _FEW_LINES = 0.1  # share of lines; in ordinary text, one line in 200 has such m
 def scores(hypotheses: list[str], references: list[str], language: str) -> dict:
     """Score detokenised sentences in `language` (as "de") by all metrics, with one reference each.
 
-    Scores are from 0 to 100, and TER may be higher. Each is {"score": float, "signature": str}. "paper" is the name
-    of the paper's metric. multi-bleu.perl on unnormalised Moses tokens gives tokenized; tokenized_lc, in lower case;
-    compound_split, German only, with compounds split at hyphens; plain_quotes, in all languages, with the reference's
-    quotes replaced by plain ones; normalized, with Moses' punctuation normaliser on both sides. sacreBLEU on
-    unchanged text gives sacrebleu (13a tokens), intl, both also in lower case (_lc), chrf2 and the error rate ter.
-    Text with more words than TER_WORDS or TER_LONG allow has no ter.
+    Each score is {"score": float, "signature": str}, from 0 to 100; only ter may be higher. The key "paper" holds the
+    name of the paper's metric. Metrics of multi-bleu.perl on Moses tokens:
+
+    - tokenized, and tokenized_lc in lower case
+    - compound_split: German only, compounds split at hyphens
+    - plain_quotes: quotes of the reference replaced by plain quotes
+    - normalized: Moses' punctuation normaliser on both sides
+
+    Metrics of sacreBLEU on unchanged text: sacrebleu (13a tokens) and intl, each also in lower case (_lc), chrf2, and
+    the error rate ter. Text with more words than TER_WORDS or TER_LONG allow has no ter.
     """
     asian = {"normalized": True, "asian_support": True} if tokenizer_of(language) else {}
     others = {"chrf2": measure(CHRF(), hypotheses, references)}

@@ -68,7 +68,7 @@ class Seq2Seq(nn.Module):
         raise NotImplementedError
 
     def parameter_count(self) -> int:
-        """Count the parameters except learned positions (Table 3, row E), the tables named `position_table`."""
+        """Count the parameters without learned positions, the tables named `position_table`."""
         return sum(x.numel() for name, x in self.named_parameters() if not name.endswith("position_table"))
 
     @property

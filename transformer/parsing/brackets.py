@@ -113,7 +113,7 @@ def unparsed(sentence: SentenceCounts) -> SentenceCounts:
 
 
 def bracket_scores(sentences: Iterable[SentenceCounts]) -> dict:
-    """Summarise "all" sentences, and "len40", the sentences of up to 40 words. Both include errors and skips."""
+    """Summarise "all" sentences, and "len40", the sentences of up to 40 words. Both also count errors and skips."""
     sentences = list(sentences)
     return {"all": evalb_summary(sentences), "len40": evalb_summary([s for s in sentences if s.length <= SHORT])}
 

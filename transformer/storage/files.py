@@ -22,7 +22,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk is full, or a quot
 
 
 class InputError(Exception):
-    """Bad input, in one line: where, expected and found. `python -m transformer` prints this line and exits with 1."""
+    """Bad input, with one line: where, expected, found. `python -m transformer` prints this line and exits with 1."""
 
 
 @contextmanager

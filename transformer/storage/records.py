@@ -81,7 +81,7 @@ class Trained(TypedDict):  # run.json: a finished training
 
 
 class RunRecord(Trained):
-    """The run of a score: run.json, its weights and its search."""
+    """The run that a score belongs to: its run.json, the scored weights and the search settings."""
 
     averaged_steps: AveragedSteps
     weights_sha256: NotRequired[str | None]  # None in older files if the weights were an int8 copy
@@ -273,7 +273,7 @@ def read_of_run(path: str | Path, kind: type[Kind]) -> Kind:
 
 
 def read_scored(path: str | Path) -> Translated | Parsed:
-    """Read a score file of either kind. Raises InputError naming the file and the key."""
+    """Read a score file of a translation or a parser. Raises InputError naming the file and the key."""
     content = read_json(path)
     return read_of_run(path, Parsed) if isinstance(content, dict) and "by" in content else read_translated(path)
 

@@ -86,7 +86,7 @@ class States:
 
 
 def continue_shorter(run: Run, experiment: Experiment, digest: Callable[[Experiment], str]) -> None:
-    """Copy the states of the run's longest shorter training that this experiment continues (see `_extends`).
+    """Find the shorter trainings that this experiment continues (see `_extends`). Copy the states of the longest.
 
     Copies nothing if this training has states, or if a checkpoint to be averaged is missing. digest: the digest of an
     experiment with this training data.

@@ -33,7 +33,7 @@ def drawn_heads(folder, content):
 def test_many_heads_have_no_numbers(tmp_path):
     """In the decoder, 1.0, 1.1 and 1.2 have the mean 1.1. 1.3, 1.4 and 1.5 have 1.4."""
     drawing = drawn_heads(tmp_path, analysis_of_heads())
-    assert "; decoder 1.1, 1.4 (equal weights: 8.2);" in drawing.caption
+    assert "; decoder 1.1, 1.4 (8.2);" in drawing.caption
     assert "decoder to encoder: head 3 of layer 2 is most important, 0.025 nats" in drawing.alt
     assert any(axes.texts for axes in drawing.figure.axes)
     assert not any(axes.texts for axes in drawn_heads(tmp_path, analysis_of_heads(N=6, h=16)).figure.axes)

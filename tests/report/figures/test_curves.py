@@ -26,7 +26,7 @@ def test_curves_have_the_logged_values_and_list_missing_ones(tmp_path):
     assert np.array_equal(lines["base"].get_data(), [[100, 200], [9.0, 4.5]])
     assert np.array_equal(lines["other rows of Tables 3 and 5"].get_data(), [[100], [5.0]])
     assert np.array_equal(lines["N-2"].get_data(), [[100], [12.0]])  # 12 is more than 1.25 times 4.5
-    assert "Above the frame: no-warmup." in drawing.caption
+    assert "Too high for the frame: no-warmup." in drawing.caption
     assert np.array_equal(bleu.lines[0].get_data(), [[100, 200], [1.0, 2.0]])
     assert "not shown: en-fr/big/1" in drawing.caption
     assert [text.get_text() for text in missing.texts] == ["none logged"]

@@ -104,10 +104,9 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
     assert (
-        "3 rows of the paper's Table 3 are tested. Without the rows whose change of P_drop is not the paper's, 2 are "
-        "left: "
+        "3 rows of the paper's Table 3 are tested. 2 of them make the paper's change of P_drop, or none: "
         "replicated on both dev and test: 1 (`heads-1`†); replicated on dev, not replicated on test: 1 (`N-2`). "
-        "The rows with another change of P_drop: "
+        "The other rows change P_drop by another amount: "
         "reversed on both dev and test: 1 (`big`). † (1 rows): two seeds, and Holm's p < 0.05 on both sets."
     ) in notes_of(table)
 

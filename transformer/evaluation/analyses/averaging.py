@@ -30,13 +30,13 @@ class Averaging(analysis.Analysis):
     needs_data = True
     rows = ("averaging",)
     words = ("Experiment",)
-    note = "Averaging (§6.1): the last checkpoints, by their number. A run keeps only the checkpoints that it averages."
+    note = "Averaging (§6.1) of this number of last checkpoints. A run keeps only the checkpoints that it averages."
 
     def reads(self, run: Run, data: Data) -> list[Path]:
         return [run.checkpoints]
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
-        """Measure averages of the last checkpoints, up to the run's number. Raises InputError if it has too few."""
+        """Measure averages of up to as many checkpoints as the run averages. Raises InputError if it has too few."""
         from transformer.model.weights import average, require
         from transformer.training.statistics import with_statistics
 

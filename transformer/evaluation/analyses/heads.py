@@ -16,7 +16,7 @@ _SHARES = 1 / 4, 1 / 2, 3 / 4  # shares of masked heads of one kind during trans
 _MINOR = 0.01  # nats per token, about 1 % of perplexity; heads with a lower increase count as minor
 
 
-class _Step(TypedDict):  # masks the next head, which raises the loss least on a part of the sentences
+class _Step(TypedDict):  # masks the next head, whose masking raises the loss least on a part of the sentences
     masked: Positive
     layer: Positive  # layer and head count from 1
     head: Positive
@@ -52,8 +52,9 @@ class Heads(analysis.Analysis):
     words = ("Attention",)
     note = (
         "Masked heads of base (§3.2.2). Loss +: increase of the loss per token, in nats, with one masked head. BLEU: "
-        "heads of one kind are masked one after another, next the one whose masking raises the loss least. Distance: "
-        "mean number of tokens between a query and its keys, weighted by attention; “if uniform”: with equal weights."
+        "heads of one kind are masked one by one. Each step masks the head whose masking raises the loss least. "
+        "Distance: mean number of tokens between a query and its keys, weighted by attention; “if uniform”: with "
+        "equal weights."
     )
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:
@@ -76,12 +77,12 @@ class Heads(analysis.Analysis):
         return sizes | {"loss": round(everything.loss(), DECIMALS), "kinds": kinds, "bleu": scores}
 
     def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:
-        """Compare the model with all heads and the model with the median number of masked heads."""
+        """Compare the model without masked heads and the model with the median number of masked heads."""
         heads, pairs = analysis.entries(files, "bleu"), []
         for kind, of_kind in heads[heads["masked"] > 0].groupby("kind", sort=False):
             counts = sorted(of_kind["masked"].unique())
             half = counts[(len(counts) - 1) // 2]
-            words = f"{half} heads masked − all, {KINDS.get(kind, kind)}"
+            words = f"{half} heads masked − none masked, {KINDS.get(kind, kind)}"
             pairs.append((words, of_kind[of_kind["masked"] == half], heads[heads["masked"] == 0]))
         return pairs
 

@@ -56,9 +56,9 @@ def _groups_by_length(sentences: list[_Sentence]) -> list[list[_Sentence]]:
 
 
 def _join_until(sentences: list[_Sentence], least: int, count: Callable[[str], int]) -> list[_Sentence]:
-    """Join neighbours until each source has `least` tokens by `count`. A shorter rest is dropped.
+    """Join neighbouring sentences until each source has `least` tokens or more. A shorter rest is dropped.
 
-    Tokens are counted on the joined text, because they may differ from the sum of the parts.
+    `count` counts the tokens of the joined text, because they may differ from the sum of the parts.
     """
     joined, parts = [], []
     for sentence in sentences:
@@ -118,8 +118,8 @@ class ByLength(analysis.Analysis):
     words = ("Sentences",)
     note = (
         "Length (§3.5): single sentences in four groups by length, then neighbouring sentences joined into one input. "
-        "Joined sentences differ from training in more than length. Those that are no longer than the training "
-        "sentences show only the effect of joining. "
+        "Joined sentences differ from training in more than length. Joined sentences up to the longest training "
+        "length show the effect of joining. "
         "Words: words in the translation per word of the reference."
     )
 

@@ -55,8 +55,9 @@ class Smoothing(analysis.Analysis):
     rows = ("smoothing", "perplexity")
     note = (
         "Label smoothing (§5.4). Calibration error: the mean distance between confidence in the most probable token "
-        "and its accuracy, in ten bins of confidence (Guo et al. 2017), under teacher forcing. Words: words in the "
-        "translation per word of the reference."
+        "and its accuracy, in ten bins of confidence (Guo et al. 2017), under teacher forcing. Sure − right: mean "
+        "confidence minus accuracy; a positive number means overconfidence. Words: words in the translation per word "
+        "of the reference."
     )
 
     def measure(self, run: analysis.EvaluatedRun, settings: Settings) -> dict[str, Any]:

@@ -39,7 +39,7 @@ _PARTS = {
 
 
 def head_importance(*, heads: str) -> Drawing:
-    """Draw each head's importance and attention distance, and loss and BLEU over the number of masked heads."""
+    """Draw each head's importance and attention distance, and loss and BLEU with several masked heads."""
     found = read_of_run(heads, Heads.Result)
     map_inches = _LAYER_INCHES * found["layers"] + _AROUND_INCHES
     figure = Figure(figsize=(PAGE_INCHES, 2 * map_inches + _CURVES_INCHES), layout="constrained")
@@ -51,7 +51,7 @@ def head_importance(*, heads: str) -> Drawing:
     for kind, title in KINDS.items():
         measured = found["kinds"][kind]
         by_layer = ", ".join(f"{distance:.1f}" for distance in np.mean(measured["distance"], axis=1))
-        distances.append(f"{title} {by_layer} (equal weights: {measured['equal']:.1f})")
+        distances.append(f"{title} {by_layer} ({measured['equal']:.1f})")
         table = np.array(measured["increase"])
         layer, head = np.unravel_index(table.argmax(), table.shape)
         strongest.append(
@@ -64,13 +64,14 @@ def head_importance(*, heads: str) -> Drawing:
     )
     run = f"{run_name(found['run'])} at scale {found['run']['scale']}"
     caption = (
-        f"Heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: importance, the increase "
-        f"of the loss of {found['loss']:.3f} nats per target token when only this head's output is set to zero. "
-        "Middle: attention distance, the mean distance in tokens between query and key, weighted by attention. In "
-        "cross-attention, it is measured from the same relative position in the source sentence. Means of layers, "
-        f"from the lowest, next to the distance under uniform attention: {'; '.join(distances)}. Bottom: loss and "
-        "BLEU (with 95 % intervals) while the heads of one kind are masked one by one. Each step masks the head that "
-        "raises the loss least on a part of the sentences."
+        f"Heads of {run}, measured on {found['sentences']:,} sentences of the dev set. Top: importance, which is how "
+        "much the loss rises when only this head's output is set to zero. Without masking, the loss is "
+        f"{found['loss']:.3f} nats per target token. Middle: attention distance, the mean distance in tokens between "
+        "query and key, weighted by attention. In cross-attention, it is measured from the same relative position in "
+        "the source sentence. Means per layer, from the lowest layer to the highest, with the distance under uniform "
+        f"attention in brackets: {'; '.join(distances)}. Bottom: loss and BLEU (with 95 % intervals) while the heads "
+        "of one kind are masked one by one. Each step masks the head whose masking raises the loss least on a part of "
+        "the sentences."
     )
     return Drawing(figure, caption, f"Heat maps and lines. {'; '.join(strongest)}. BLEU {bleu}.")
 
@@ -108,7 +109,7 @@ def _short_number(value: float, decimals: int) -> str:
 
 
 def _draw_masking(row: SubFigure, found: Heads.Result) -> None:
-    """Draw loss, and BLEU with 95 % intervals, over the number of masked heads of each kind."""
+    """Draw loss, and BLEU with 95 % intervals, against the number of masked heads of each kind."""
     losses, bleu = row.subplots(1, 2)
     steps = found["layers"] * found["heads"]
     for number, ((kind, label), color, marker) in enumerate(zip(KINDS.items(), COLORS, MARKERS, strict=False)):
@@ -152,8 +153,8 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
     caption = (
         f"BLEU by sentence length on the dev set of {dev_label}. Filled markers: single sentences, grouped by length. "
         f"Hollow markers: consecutive sentences, joined until they reach a multiple of {longest} source sentence in "
-        "training. Lines are means over seeds, bars are 95 % bootstrap intervals. Groups contain different sentences, "
-        "so compare the lines only at equal length."
+        "training. Lines are means over seeds, and bars are 95 % bootstrap intervals. Groups contain different "
+        "sentences, so compare the lines only at equal length."
     )
     if runs:
         _finish_lengths(axes, {content["positions"] for content in contents})

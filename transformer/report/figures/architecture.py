@@ -69,7 +69,7 @@ def _described(model: Model) -> str:
         text += " Each stack ends with norm."
     if model.tied:
         rows = f"{model.embedding_rows:,} × {model.d_model:,}"
-        text += f" One matrix of {rows} embeds source and target and is the softmax' weights."
+        text += f" One matrix of {rows} embeds source and target, and is also the weight of the softmax layer."
     positions = _POSITION_TEXTS[model.positions].lower().replace("\n", " ") or "no positions"
     return f"{text} Added to the embeddings: {positions}."
 

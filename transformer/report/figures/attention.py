@@ -59,8 +59,9 @@ class _ShownSentence(NamedTuple):
         """Describe the attention that a word gives others: in these heads, on average, and with uniform weights."""
         equal = len(self.about["to"]) / len(self.words)
         found = "" if given[0] >= _SEEN * equal else "Not replicated: no head gives twice the uniform attention. "
+        strongest = "head gives" if len(given) == 1 else f"{len(given)} heads give"
         return (
-            f"{found}The strongest of all {shares.size} heads in {len(shares)} layers give "
+            f"{found}Of all {shares.size} heads in {len(shares)} layers, the strongest {strongest} "
             f"“{' '.join(self.about['to'])}” {' and '.join(f'{share:.2f}' for share in given)} of the attention of "
             f"“{self.about['from']}”. The mean of all heads is {shares.mean():.2f}, uniform attention {equal:.2f}. "
         )

@@ -1,4 +1,4 @@
-"""The paper's and our BLEU: differences between Table 3's rows and base, and BLEU over parameters and over FLOPs."""
+"""The paper's and our BLEU: differences between Table 3's rows and base, and BLEU against parameters and FLOPs."""
 
 from functools import partial
 from math import inf, nan
@@ -53,7 +53,7 @@ def differences(*, paper: str, score: list[str], test: list[str], expected: list
     caption = (
         "Differences between rows of Table 3 and base. We measure each difference twice: on the dev set with the last "
         "checkpoint, and on the test set with averaged weights. Lines are 95 % intervals. They exclude 0 if p < 0.05. "
-        "The widest lines are cut. The paper's numbers are single runs on newstest2013."
+        "The longest lines end at the frame. The paper's numbers are single runs on newstest2013."
         f"{style.not_shown(missing(expected, runs['name']))}"
     )
     listed = []
@@ -80,7 +80,7 @@ def bleu_parameters(*, paper: str, score: list[str], dev_label: str, expected: l
         if len(points):
             style.tick(axes, EngFormatter(sep=""))
     caption = (
-        "BLEU on the dev set over the number of parameters, for base and for Table 3's rows with other numbers of "
+        "BLEU on the dev set against the number of parameters, for base and for Table 3's rows with other numbers of "
         f"parameters. Left: the paper's numbers on newstest2013. Right: ours on {dev_label}, with the last "
         "checkpoints. Bars are standard deviations over seeds."
     )
@@ -112,8 +112,8 @@ def bleu_flops(*, paper: str, score: list[str], label: str, expected: list[str])
             axes.set_xlim(low, high * (high / low) ** 0.6)  # leaves space for names
             style.tick(axes, LogFormatterSciNotation(minor_thresholds=(inf, inf)))
     caption = (
-        "BLEU over training FLOPs. Left: the paper's numbers on newstest2014, with squares for other systems. Right: "
-        f"ours on {label}. The paper estimates FLOPs from time and hardware, we count them (Table 2). Bars are "
+        "BLEU against training FLOPs. Left: the paper's numbers on newstest2014, with squares for other systems. "
+        f"Right: ours on {label}. The paper estimates FLOPs from time and hardware. We count them (Table 2). Bars are "
         "standard deviations over seeds."
     )
     return _cost_drawing(figure, caption, panels, gaps)

@@ -104,10 +104,10 @@ def timing(*, measured: str) -> style.Drawing:
     axes.set_title(f"d = {times['d'].iloc[0]}")
     style.legend_below(figure, columns=2)
     caption = (
-        "Time per layer over sequence length, for the types of layers in Table 1. Dashed lines start at the longest "
-        "sequence and have the slope of the number of operations. Bars are interquartile ranges of repetitions."
+        "Time of a layer against sequence length, for the types of layers in Table 1. Dashed lines start at the "
+        "longest sequence and have the slope of the number of operations. Bars are interquartile ranges of repetitions."
     )
-    alt = "Lines of milliseconds over sequence length, both logarithmic. "
+    alt = "Lines of milliseconds against sequence length, both logarithmic. "
     return style.Drawing(figure, caption, f"{alt}At n = {lengths[-1]}: {'; '.join(at_longest)}.")
 
 
@@ -180,7 +180,7 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
         "first sentences, which differs from Table 3's BLEU. Parsers have their own dev set and only perplexity per "
         f"symbol. Colours show base, big and rows with a final perplexity above {_WORSE:g} times base's."
     )
-    caption += f" Above the frame: {', '.join(dict.fromkeys(above))}." if above else ""
+    caption += f" Too high for the frame: {', '.join(dict.fromkeys(above))}." if above else ""
     caption += style.not_shown(gaps, "Without metrics.jsonl")
     ends = []
     for name, log in logged.items():
@@ -192,7 +192,7 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
 
 
 def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expected: list[str]) -> style.Drawing:
-    """Draw dev BLEU over FLOPs and over seconds with a line for each run. The line style shows the hardware."""
+    """Draw dev BLEU against FLOPs and against seconds with a line for each run. The line style shows the hardware."""
     runs = read_scores(score)
     costs = claim.read_costs(metrics, runs)
     runs = runs[runs["name"].isin(list(costs))]

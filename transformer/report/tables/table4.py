@@ -28,9 +28,10 @@ def table4(
 ) -> tuple[Table, pd.DataFrame]:
     """Make the table.
 
-    score, constrained, dev: score files on the test set, with constrained search, and on the dev set. out_of_domain:
-    with constrained search on the treebank `out_of_domain_label`. task: by name, the training data (`training`), the
-    test treebank (`label`), and whether the training data include silver trees (`silver`).
+    score: score files on the test set. constrained: the same with constrained search. dev: score files on the dev set.
+    out_of_domain: score files with constrained search on the treebank `out_of_domain_label`. task: a mapping from the
+    task's name to its training data (`training`), its test treebank (`label`), and whether the training data include
+    silver trees (`silver`).
     """
     runs = _read_f1(score)
     others = {"constrained": _read_f1(constrained), "dev": _read_f1(dev)}

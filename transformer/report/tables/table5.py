@@ -142,7 +142,8 @@ def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
         several = list(same)
         if len(several) > 1:
             blank = dict.fromkeys(("expected", "compared", "verdict", "test_verdict"), "")
-            blank |= dict.fromkeys(("difference", "test")) | {"p": nan, "test_p": nan}
+            blank |= dict.fromkeys(("difference", "test"))
+            blank |= dict.fromkeys(("p", "p_holm", "test_p", "test_p_holm"), nan)
             own = [row | {"claim": f"– {row['compared']}", "section": "", "compared": ""} for row in several]
             several = [several[0] | blank, *own]
         rows += several
