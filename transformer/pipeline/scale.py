@@ -45,7 +45,7 @@ class Pipeline(ScaleSettings):
     @property
     def dev_label(self) -> str:
         """Return the name of the dev set in Tables 3 and 5."""
-        return f"{self.name}: {self.tasks[self.first_task].dev}"
+        return self.tasks[self.first_task].dev
 
     def values(self, experiments: Iterable[str]) -> dict[str, str]:
         """Return the settings of the first task's runs by experiment: main settings of base, changes of the others."""

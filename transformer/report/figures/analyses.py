@@ -151,7 +151,7 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
     axes.grid(axis="y")
     caption = (
-        f"BLEU by sentence length on the dev set of {dev_label}. Filled markers: single sentences, grouped by length. "
+        f"BLEU by sentence length on the dev set {dev_label}. Filled markers: single sentences, grouped by length. "
         f"Hollow markers: consecutive sentences, joined until they reach a multiple of {longest} source sentence in "
         "training. Lines are means over seeds, and bars are 95 % bootstrap intervals. Groups contain different "
         "sentences, so compare the lines only at equal length."

@@ -176,7 +176,7 @@ def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.
         above += _draw_curves(axes, own, metric, looks)
     style.legend_below(figure, columns=4, order=[*looks, _OTHERS])
     caption = (
-        f"Learning curves on the dev set of {dev_label}: perplexity per subword, and BLEU of greedy search on the "
+        f"Learning curves on the dev set {dev_label}: perplexity per subword, and BLEU of greedy search on the "
         "first sentences, which differs from Table 3's BLEU. Parsers have their own dev set and only perplexity per "
         f"symbol. Colours show base, big and rows with a final perplexity above {_WORSE:g} times base's."
     )
@@ -214,7 +214,7 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
     style.legend_below(figure, columns=len(colors) or 1, order=list(colors))
     machines = "; ".join(f"{_STYLES[line]}: {hardware}" for hardware, line in styles.items())
     caption = (
-        f"BLEU of greedy search on the first sentences of the dev set of {dev_label}, over the cumulative cost of "
+        f"BLEU of greedy search on the first sentences of the dev set {dev_label}, over the cumulative cost of "
         "training: FLOPs as in Table 2, and seconds times processes. Each line is a run. Line styles show the hardware "
         f"({machines}).{style.not_shown(missing(expected, costs), 'Without dev BLEU')}"
     )
