@@ -59,8 +59,8 @@ def test_figure_3_has_a_line_for_each_weight_of_one_word(tmp_path):
     assert rays == [*expected, (COLORS[2], 0.5)]  # 0.04 is too faint
     assert "Each colour is one of the 3 heads of layer 2. Head 2 has the strongest link." in drawing.caption
     assert (
-        "the strongest head gives “bird” 0.70 of the attention of “its”. The mean of all heads is 0.36, uniform attention 0.25"
-        in drawing.caption
+        "the strongest head gives “bird” 0.70 of the attention of “its”. The mean of all heads is 0.36, uniform "
+        "attention 0.25" in drawing.caption
     )
     assert texts == {"from “its”, layer 2, all heads", "The", "bird", "its", "<EOS>"}
     other, _, _ = drawn(tmp_path, figure4, figure4=ITS)
