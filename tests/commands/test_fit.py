@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -120,6 +121,8 @@ def test_wrong_arguments_are_refused_in_one_line(texts, tmp_path):
     assert "--set: expected KEY=VALUE, found steps" in refused("--set", "steps")
     assert "--like: expected one of the scales (demo," in refused("--like", "none")
     assert "stepps" in refused(*OPTIONS, "--set", "stepps=3")
+    few = refused(*OPTIONS, "--set", "steps=4")
+    assert re.fullmatch(r"base: steps: expected at least \d+ for \d+ checkpoints, found 4", few.strip())
     missing = tmp_path / "no.en", texts["train"][1]
     assert "no.en" in refused(*OPTIONS, train=missing)
     (tmp_path / "run").mkdir()

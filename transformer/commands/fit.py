@@ -108,8 +108,8 @@ class Fit:
             entries = [f"{key}={yaml.safe_dump(value)}" for key, value in content.items()]
             return ScaleSettings(read([], entries, INSTALLED))
         except InputError as error:
-            place = re.compile(r"--config: (scales\.fit\.)?(tasks\.fit\.)?")
-            raise InputError(place.sub("", str(error))) from None
+            place = re.compile(r"(--config: )?(scales\.fit[.:] ?)?(tasks\.fit\.|fit: )?")
+            raise InputError(place.sub("", str(error), count=1)) from None
 
 
 def fit(
