@@ -46,7 +46,7 @@ def build_page(files: dict[str, list[str]], params: dict[str, Any], output: str)
         languages={name: (run["source"], run["target"]) for name, run in runs.items()},
         usage=_usage(runs),
         details=_training_details(runs),
-        found=next(filter(None, (table.found for table in tables)), ""),
+        found=next(filter(None, (table.found for table in tables)), []),
         base=[row for row in scores if "(base)" in str(row["Model"])],
         closeness=_closeness(scores),
         tables=[(table, html(table, f"{table.title}, scrolls")) for table in tables],

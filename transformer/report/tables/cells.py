@@ -196,9 +196,11 @@ def note(table: str, name: str, **values) -> str:
     return WORDS[table][name].format(**CONSTANTS, **values)
 
 
-def captioned(name: str, grid: Grid, notes: list[Note], found: str = "", scores: Iterable[Row] = (), **values) -> Table:
+def captioned(
+    name: str, grid: Grid, notes: list[Note], found: Iterable[str] = (), scores: Iterable[Row] = (), **values
+) -> Table:
     """Make a table with its caption, filled with `values`. The table gets its title when it is written."""
-    return Table(name, "", note(name, "caption", **values), grid, notes, found, list(scores))
+    return Table(name, "", note(name, "caption", **values), grid, notes, list(found), list(scores))
 
 
 def fixed(*names: str) -> list[Note]:

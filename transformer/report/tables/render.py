@@ -92,7 +92,7 @@ class Table:
     caption: str
     grid: Grid
     notes: list[Note]
-    found: str = ""  # for the page's summary: the findings in a sentence, and our and the paper's scores
+    found: list[str] = field(default_factory=list)  # for the page's summary: the findings, and our scores
     scores: list[Row] = field(default_factory=list)
 
     @property

@@ -45,8 +45,8 @@ def table3(
     shown = {name.split("/")[1] for name in [*expected, *runs["name"]]}
     hidden = [name for name in frame.index if name not in shown] if len(runs) else []
     rows = rows[~rows["experiment"].isin(hidden)]
-    found = " ".join(filter(None, [_own_findings(frame), _findings(frame, values)]))
-    notes = list(filter(None, [cells.note("table3", "reading", base=values["base"]), found]))
+    found = _own_findings(frame) + _findings(frame, values)
+    notes = [cells.note("table3", "reading", base=values["base"]), *[found] * bool(found)]
     notes += [*cells.fixed("scores.paper"), cells.note("table3", "detail"), lay_out(rows, columns, detail=True)]
     notes += [cells.note("table3", "hidden", names=", ".join(f"`{name}`" for name in hidden))] if hidden else []
     notes += cells.gaps(expected, runs) + cells.fixed("scores.interval", *["scores.difference"] * compared)
@@ -97,7 +97,7 @@ _COLUMNS = [
 ]
 
 
-def _own_findings(frame: pd.DataFrame) -> str:
+def _own_findings(frame: pd.DataFrame) -> list[str]:
     """Describe the differences of a user's rows, which are not in the paper."""
     texts = []
     for experiment, row in frame[frame["paper_bleu"] == ""].to_dict("index").items():
@@ -108,10 +108,10 @@ def _own_findings(frame: pd.DataFrame) -> str:
             if not pd.isna(row[f"{prefix}p"])
         ]
         texts += [f"`{experiment}`: {'; '.join(tests)}"] if tests else []
-    return cells.note("table3", "own", listed=". ".join(texts)) if texts else ""
+    return [cells.note("table3", "own", listed=". ".join(texts))] if texts else []
 
 
-def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
+def _findings(frame: pd.DataFrame, values: dict[str, str]) -> list[str]:
     """Count the verdicts on the paper's differences. Rows with another change of P_drop are counted separately."""
 
     def dropouts(texts: Mapping[str, str], name: str) -> list[float]:
@@ -121,19 +121,19 @@ def _findings(frame: pd.DataFrame, values: dict[str, str]) -> str:
     told = [[dropouts(texts, name) for texts in (frame["changed"], values)] for name in both.index]
     other = [len(printed) > 1 and printed != ours for printed, ours in told]
     same = both.drop(both.index[other])
-    texts = [cells.note("table3", "findings", all=len(both), same=len(same), counted=_count(same))]
-    texts += [cells.note("table3", "other", counted=_count(both[other]))] if any(other) else []
-    return " ".join([*texts, cells.note("table3", "firm", firm=both["firm"].sum())]) if len(both) else ""
+    texts = [cells.note("table3", "findings", all=len(both), same=len(same)), *_count(same)]
+    texts += [cells.note("table3", "other", counted="; ".join(_count(both[other])))] if any(other) else []
+    return [*texts, cells.note("table3", "firm", firm=both["firm"].sum())] if len(both) else []
 
 
-def _count(frame: pd.DataFrame) -> str:
+def _count(frame: pd.DataFrame) -> list[str]:
     """Count and list rows by their two verdicts. † marks a bold verdict."""
     texts = []
     for (dev, test), rows in frame.groupby(["verdict", f"{TEST}verdict"], sort=False):
         names = ", ".join(f"`{row.Index}`{'†' * row.firm}" for row in rows.itertuples())
         where = "on both dev and test" if dev == test else f"on dev, {test} on test"
         texts.append(f"{dev} {where}: {len(rows)} ({names})")
-    return "; ".join(texts)
+    return texts
 
 
 def read_variations(path: str | Path) -> pd.DataFrame:
