@@ -104,7 +104,7 @@ def test_bold_has_two_seeds_and_holms_p_on_both_sets_and_all_are_counted(tmp_pat
     assert column(table, "Verdict, test")["heads-1"] == "**replicated**"
     assert rows["N-2"]["test_difference"] == 0
     assert table.found == [
-        "3 rows of the paper's Table 3 are tested. 2 of them change P_drop as in the paper, or not at all:",
+        "3 rows of the paper's Table 3 are tested. 2 change P_drop as in the paper, or not at all:",
         "replicated on both dev and test: 1 (`heads-1`†)",
         "replicated on dev, not replicated on test: 1 (`N-2`)",
         "other changes of P_drop than in the paper: reversed on both dev and test: 1 (`big`)",
