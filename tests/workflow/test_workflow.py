@@ -60,7 +60,7 @@ def test_a_score_names_its_run_data_and_decoding(small):
     about = json.loads((run / "run.json").read_text())
     decoding = yaml.safe_load((run / "decoding.yaml").read_text())
     weights = {"averaged_steps": [2, 3, 4, 5, 6], "weights_sha256": sha256(run / "average.safetensors")}
-    own = {key: value for key, value in about.items() if key not in ("files", "sha256")}  # sums of the run alone
+    own = {key: value for key, value in about.items() if key not in ("files", "sha256")}  # only the run's sums
     scored_with = {"commit": "unknown", "model_code": about["starts"][0]["model_code"]}
     assert score["run"] == own | {"decoding": decoding, "scored_with": scored_with} | weights
     data = json.loads((small / f"{RESULTS}/data/en-de/data.json").read_text())

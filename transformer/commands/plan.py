@@ -146,7 +146,7 @@ def _masking_hours(pipeline: Pipeline, speed: _Speed) -> float:
         lines = _corpus_lines(pipeline.config, pipeline.tasks[name.task].dev)
         heads = run.model.N * run.model.h
         sentences = 3 * heads * (heads + 1) / 2 * min(settings["choose"], lines)
-        sentences += 6 * heads * min(settings["sentences"], lines)  # each head alone, and after each choice
+        sentences += 6 * heads * min(settings["sentences"], lines)  # with each head masked, and after each choice
         flops = _step_flops(run) / _FORWARDS * SENTENCE / run.training.source_tokens * sentences
         hours += flops / speed.flops_per_second / 3600
     return hours

@@ -159,7 +159,8 @@ class Training(Section):
     patience: Annotated[
         Small | None,
         described(
-            "Training ends after so many checkpoints without a better dev perplexity. These checkpoints are deleted."
+            "Training ends after this number of checkpoints without a better dev perplexity. These checkpoints are "
+            "deleted."
         ),
     ] = None
     initial_weights: Annotated[
