@@ -176,9 +176,7 @@ SMALL = ("no-residual-N-2",)  # the demo's base has N: 2 itself
     ],
 )
 @pytest.mark.parametrize("place", ["", f"{DEMO}/"])
-def test_ablations_that_contradict_or_repeat_base_or_another_ablation_are_not_trained(
-    folder, good, place, base, left_out
-):
+def test_ablations_that_contradict_base_or_repeat_another_row_are_not_trained(folder, good, place, base, left_out):
     config = settings.accept(changed(good, {f"{place}base/{key}": value for key, value in base.items()}))
     assert set(config.ablations) - set(ScaleSettings(config, "demo").trained_ablations) == left_out
 

@@ -124,7 +124,7 @@ def check_cluster(jobs: dict[str, _Job], patience: int, results: Path | None) ->
 
 
 def _ask(*command: str) -> subprocess.CompletedProcess:
-    """Run a Slurm command without the SLURM_ variables of a job around doctor; keep SLURM_CONF."""
+    """Run a Slurm command. If `doctor` runs in a Slurm job, remove the job's SLURM_ variables except SLURM_CONF."""
     env = {key: value for key, value in os.environ.items() if key == "SLURM_CONF" or not key.startswith("SLURM_")}
     return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=env)
 

@@ -141,7 +141,7 @@ def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any
 
 
 def _where(places: list[Place], files: Iterable[str | Path], given: Mapping[str, Any]) -> str:
-    """Return file and line of the first complete place, or of the longest incomplete place."""
+    """Return file and line of the first key path that a file has, or of the longest part that a file has."""
     sources = [(str(file).removeprefix(f"{Path.cwd()}/"), Path(file).read_bytes()) for file in files]
     if given:
         sources.append(("--config", yaml.safe_dump(dict(given), default_flow_style=True, width=10**6)))
