@@ -99,10 +99,10 @@ def test_additive_attention_takes_more_time_than_its_flops():
 
 
 def test_masking_heads_takes_time_too(capsys):
-    """Base has 48 heads of each kind. By hand: 200 dev sentences for each trial, and 3,000 after each choice."""
+    """Base has 48 heads of each kind. By hand: 50 dev sentences for each trial, and 3,000 after each choice."""
     scale, speed = pipeline(), plan._Speed("GPU", "GPU", 1e12, "")
     forward = plan._step_flops(plan.planned_runs(scale)[scale.base()]) / 3 / (25_000 / 30)  # of one sentence
-    sentences = 3 * sum(range(1, 49)) * 200 + (3 * 48 + 3 * 48) * 3000
+    sentences = 3 * sum(range(1, 49)) * 50 + (3 * 48 + 3 * 48) * 3000
     assert plan._masking_hours(scale, speed) * 3600 == pytest.approx(3 * sentences * forward / 1e12)  # three seeds
     assert "`heads` of Table 5, takes about" in printed(capsys, "--gpu", "h200", "--config", "scale=paper")
 

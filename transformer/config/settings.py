@@ -219,7 +219,7 @@ def _with_scales(content: dict) -> dict:
 
 
 def _check_runs(scale: ScaleSettings) -> None:
-    """Refuse rows with contradictory values at the chosen scale only. Other scales may change these values."""
+    """Refuse rows of the chosen scale whose values contradict each other. Other scales may change these values."""
     layers = {}
     for run in scale.all_runs():  # ablations come last
         try:

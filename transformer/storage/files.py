@@ -79,7 +79,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | Path, temporary: str | Path = "") -> Iterator[None]:
-    """Put the written file's name into the error of a full disk, and into an error that names its temporary file."""
+    """Name the written file in the error of a full disk, and in an error that would name its temporary file."""
     try:
         yield
     except OSError as error:

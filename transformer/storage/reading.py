@@ -183,7 +183,7 @@ def in_words(schema: dict[str, Any]) -> str:
 
 
 def hint(found: Any, names: Iterable[Any]) -> str:
-    """Return a hint at the name most similar to an unknown name, as the end of a message, or an empty text."""
+    """Return the end of an error message: the known name most similar to an unknown name, or an empty text."""
     found, names = str(found), [str(name) for name in names]
     near = [name for name in names if name == _REPLACED.get(found)] or difflib.get_close_matches(found, names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -30,7 +30,7 @@ class Averaging(analysis.Analysis):
     needs_data = True
     rows = ("averaging",)
     words = ("Experiment",)
-    note = "Averaging (§6.1) of this number of last checkpoints. A run keeps only the checkpoints that it averages."
+    note = "Averaging (§6.1) of 1, 2 or more last checkpoints. A run keeps only the checkpoints that it averages."
 
     def reads(self, run: Run, data: Data) -> list[Path]:
         return [run.checkpoints]

@@ -214,7 +214,7 @@ def require_drawable(tokens: int) -> None:
 
 
 def grids(attention: Attention, layer: int | None, head: int | None) -> Figure:
-    """Draw the only sentence's weights as three grids with a row per query: encoder, decoder, cross-attention.
+    """Draw the weights of one sentence as three grids: encoder, decoder, cross-attention. Each query has a row.
 
     layer, head: from 1. The defaults are the layer of Figure 5 and the mean of all heads. Raises InputError.
     """
