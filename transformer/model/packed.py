@@ -107,7 +107,7 @@ def padding_lengths(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarra
 
 
 def padded_sizes(lengths: np.ndarray, capacity: tuple[int, int]) -> np.ndarray:
-    """Return [2] the token count of each padded side: max(capacity, tokens) + _SPARE, rounded up to _MULTIPLE."""
+    """Return the token count of each padded side [2]: max(capacity, tokens) + _SPARE, rounded up to a _MULTIPLE."""
     return -(-(np.maximum(lengths.sum(axis=1), capacity) + _SPARE) // _MULTIPLE) * _MULTIPLE
 
 
