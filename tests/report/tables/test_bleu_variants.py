@@ -121,7 +121,7 @@ def test_training_is_compared_with_the_base_of_table_3(folder):
     row = rows["dropout-0.0 of Table 3"]
     assert (float(row["bleu"]), float(row["difference"])) == (27.5, -2.5)
     assert math.isnan(row["p"])
-    assert "which Table 3 tests" in notes_of(table)
+    assert "Table 3 has their p" in notes_of(table)
     assert "have not been made: en-de/smoothing-0.0/1." in notes_of(table)
 
 
