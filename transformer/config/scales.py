@@ -151,7 +151,7 @@ class ScaleSettings:
 
     @cached_property
     def trained_ablations(self) -> list[str]:
-        """Return the ablations to train: all that do not contradict base, equal base, or equal an earlier ablation."""
+        """Return the ablations to train. Skip one that contradicts base, equals base, or equals an earlier ablation."""
         base = set_keys(self.config.base) | set_keys(self.entry.base)
         tested: dict[str, dict] = {}
         for name, row in self.config.ablations.items():
