@@ -170,7 +170,7 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
 
 
 def _points(contents: list[ByLength.Result]) -> pd.DataFrame:
-    """List the groups of sentences by experiment and kind (single or joined): means over seeds, sorted by length."""
+    """List the groups of sentences by `positions` and `part` (single or joined): means over seeds, sorted by length."""
     rows = [
         group | {"positions": content["positions"], "part": "joined" if group["times"] else "single", "place": place}
         for content in contents
