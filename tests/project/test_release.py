@@ -81,7 +81,7 @@ def test_version_is_printed_with_the_commit_and_without_torch():
 def wheel(tmp_path_factory) -> Path:
     """Build the package like pip, in a copy of the checkout and without a network."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
+    for file in ("pyproject.toml", "README.md", "LICENSE", "config.yaml"):
         shutil.copy(ROOT / file, source)
     for folder in ("transformer", "workflow"):
         shutil.copytree(ROOT / folder, source / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))

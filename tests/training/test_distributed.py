@@ -52,29 +52,30 @@ def test_every_division_learns_the_same_from_the_batches_of_the_plan(processes, 
         for rank in (single, *ranks):
             np.testing.assert_array_equal(rank[f"batch{step}"], batch)
             expected = single[f"gradient{step}"]
-            # The order of sums in the baselines depends on the batch, and rounding errors accumulate over seven steps.
-            tolerance = (1e-6 if name == "transformer" else 2e-5) * np.abs(expected).max()
+            tolerance = relative(name, step) * np.abs(expected).max()
             np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=tolerance)
         parts = np.concatenate([rank[f"mine{step}"] for rank in ranks])
         np.testing.assert_array_equal(np.sort(parts), np.sort(batch))
         np.testing.assert_array_equal(np.sort(single[f"mine{step}"]), np.sort(batch))
     for rank in ranks:
-        relative = 1e-6 if name == "transformer" else 2e-5
-        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=relative)
+        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=relative(name, STEPS))
+
+
+def relative(name: str, step: int) -> float:
+    """Return the tolerance. The first steps are equal. Later, Adam divides rounding errors by very small gradients."""
+    return 3e-6 if step < 3 or name == "transformer" else 1e-4
 
 
 @pytest.mark.slow
 def test_batch_normalisation_is_that_of_one_process():
-    """The last batch is one pair, so one process has no pair. The perplexity depends on the running statistics.
-
-    Rounding errors are larger than above, because they are over few tokens and accumulate over steps.
-    """
+    """The last batch is one pair, so one process has no pair. The perplexity depends on the running statistics."""
     (single,), ranks = learned(1, 1, 0.0, "batch norm"), learned(2, 1, 0.0, "batch norm")
     for rank in ranks:
         for step in range(STEPS + 1):
             expected = single[f"gradient{step}"]
-            np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=5e-6 * np.abs(expected).max())
-        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=1e-5)
+            tolerance = relative("batch norm", step) * np.abs(expected).max()
+            np.testing.assert_allclose(rank[f"gradient{step}"], expected, rtol=0, atol=tolerance)
+        assert rank["dev_perplexity"] == pytest.approx(single["dev_perplexity"], rel=relative("batch norm", STEPS))
 
 
 @pytest.mark.slow
