@@ -9,7 +9,8 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 
 # PATH, because rules call `python`. -m, because .venv/bin/snakemake contains a wrong path after a move of .venv.
-RUN = env PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
+# Without bytecode, each of a hundred jobs would compile this package, which takes half a second.
+RUN = env -u PYTHONDONTWRITEBYTECODE PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m
 INSTALL = $(RUN) pip install --disable-pip-version-check $(addprefix --extra-index-url ,$(TORCH_INDEX))
 SCALE = $(shell sed -n 's/^scale: *\([^ ]*\).*/\1/p' config.yaml)
 

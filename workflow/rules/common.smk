@@ -99,10 +99,14 @@ def prepare_threads(wildcards):
 
 
 @cache
+def gpus():
+    count = [sys.executable, ROOT / "workflow/scripts/gpus", "count"]
+    return int(subprocess.run(count, capture_output=True, check=True).stdout)
+
+
 def gpus_of_run(wildcards):
     """Return the number of GPUs per run on this machine: 1 or 0. The profile of a cluster sets its own number."""
-    count = [sys.executable, ROOT / "workflow/scripts/gpus", "count"]
-    return min(1, int(subprocess.run(count, capture_output=True, check=True).stdout))
+    return min(1, gpus())
 
 
 # Resources of a beam search.
