@@ -58,13 +58,6 @@ def project(tmp_path_factory) -> Path:
     return project
 
 
-def test_the_record_rebuilds_its_tables(project, monkeypatch):
-    emptied(project)
-    monkeypatch.chdir(project)
-    building.build_all(RECORD / "config.yaml")
-    assert made_files(project / RECORD) == made_files(ROOT / RECORD)
-
-
 def perturbed(content: object, chance: random.Random) -> object:
     """Return a JSON value with numbers that differ in the 15th digit."""
     if isinstance(content, dict):
@@ -81,9 +74,8 @@ def perturbed_record(record: object, chance: random.Random) -> object:
     return with_sum(without_sum(changed)) if isinstance(changed, dict) and "sha256" in changed else changed
 
 
-@pytest.mark.slow
-def test_another_processor_makes_the_same(project):
-    """Both a processor with fewer instructions and numbers that differ in the 15th digit give the same outputs."""
+def test_the_record_rebuilds_on_another_processor(project):
+    """An older processor, and numbers that differ in the 15th digit, give the recorded outputs."""
     chance = random.Random(1)
     folder = project / RECORD
     kept = {path: path.read_bytes() for name in ("*.json", "runs/**/*.json*") for path in folder.glob(name)}
