@@ -37,7 +37,7 @@ test: .venv/installed ## the quick tests, three minutes
 
 # All tests, also slow tests of the whole demo, faults, the browser, LaTeX and the Slurm cluster. Many tests wait for
 # the cluster, so three processes keep two cores busy.
-test-all: .venv/installed ## all tests, twenty minutes
+test-all: .venv/installed ## all tests, half an hour
 	$(RUN) pytest -m "" --numprocesses 3 $(SEVERAL)
 
 # If packages are missing, these tests are skipped. The reason of a skip lists the packages.

@@ -46,6 +46,15 @@ def test_every_table_figure_and_the_page_with_them(small):
     assert "not made" not in page.text_content()
 
 
+def test_gpus_are_counted_once(tmp_path):
+    """A process for each job would delay the start of a hundred jobs by seconds."""
+    project = copy_project(tmp_path)
+    (project / "workflow/scripts/gpus").write_text("print(0, file=open('counted', 'a')); print(0)")
+    result = snakemake(project, "--dry-run")
+    assert result.returncode == 0, result.stderr
+    assert (project / "counted").read_text() == "0\n"
+
+
 def test_snakemakes_own_report_has_captions(project):
     result = snakemake(project, "--report", "snakemake.html")
     assert result.returncode == 0, result.stderr

@@ -98,8 +98,9 @@ def prepare_threads(wildcards):
     return max(1, min(16, shared_cores() // 2)) if shared_cores() else 4
 
 
-@cache
+@cache  # without wildcards: each job has a new object, and would start a process
 def gpus():
+    """Return the number of GPUs of this machine."""
     count = [sys.executable, ROOT / "workflow/scripts/gpus", "count"]
     return int(subprocess.run(count, capture_output=True, check=True).stdout)
 
