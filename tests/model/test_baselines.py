@@ -2,6 +2,7 @@
 
 import math
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from support.toy import CPU, DECODING, ROWS, greedy, logits, random_sentences
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config.experiment import EOS, PAD, Model
+from transformer.config.scales import RunName, ScaleSettings
+from transformer.config.settings import read
 from transformer.model.architectures import build, sketch
 from transformer.model.cost import Lengths
 from transformer.model.packed import Packed, collate, pack
 from transformer.translation.translator import search
 
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 SMALL = {"d_model": 18, "P_drop": 0.1, "embedding_rows": ROWS, "output_rows": ROWS}
 MODELS = {
@@ -277,21 +281,12 @@ def test_flops_equal_pytorchs_count(name, monkeypatch):
     assert model.flops(lengths) == pytest.approx(counter.get_total_flops(), rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("base", "lstm", "conv"),
-    [
-        ({"d_model": 512, "N": 6, "d_ff": 2048, "h": 8, "d_k": 64, "d_v": 64}, 8, 12),
-        ({"d_model": 128, "N": 3, "d_ff": 512, "h": 8, "d_k": 16, "d_v": 16}, 4, 6),
-    ],
-)
-def test_parameters_equal_those_of_base_within_5_percent(base, lstm, conv):
-    """The layers are from config.yaml, at the paper's width and at a quarter of it."""
-    rows = {"P_drop": 0.1, "embedding_rows": 10000, "output_rows": 10000}
-    options = {"P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved", "target_spaces": 0}
-    whole = sketch(Model(**base, **rows, **options)).parameter_count()
-    width = base["d_model"]
-    for model in (
-        Model(architecture="lstm", N=lstm, d_model=width, **rows),
-        Model(architecture="conv", N=conv, k=3, d_model=width, **rows),
-    ):
-        assert sketch(model).parameter_count() == pytest.approx(whole, rel=0.05)
+@pytest.mark.parametrize("scale", ["multi30k", "iwslt15", "paper"])
+def test_each_scales_rows_of_table_2_have_the_size_of_base_within_5_percent(scale):
+    """All parameters count, as in Table 2: also ConvS2S's tables of positions."""
+    configured = ScaleSettings(read([], [], ROOT / "config.yaml"), scale)
+    task = configured.first_task
+    models = {row: configured.experiment(RunName(task, row, 1)).model for row in ("base", "lstm", "conv")}
+    sizes = {row: sum(x.numel() for x in sketch(model).parameters()) for row, model in models.items()}
+    assert sizes["lstm"] == pytest.approx(sizes["base"], rel=0.05)
+    assert sizes["conv"] == pytest.approx(sizes["base"], rel=0.05)
