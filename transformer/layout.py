@@ -95,6 +95,7 @@ class Data(Folder):
     tokens = named("{split}.{side}.tok")  # tokenised text
     ids = named("{split}.{side}.ids")  # the subword ids of all sentences in order
     offsets = named("{split}.{side}.offsets")  # the positions in `ids` where sentences begin
+    unseen = named("test.unseen")  # the references of the test pairs that are not training pairs
 
     def texts(self, split: str) -> list[Path]:
         """Return the tokenised files of both sides of a split, and the file of its counts."""

@@ -123,6 +123,10 @@ NAMES = [
     ({"scale": "dem"}, "scale: expected one of scales (...), found 'dem'; did you mean 'demo'?"),
     ({f"{EN_CS}/experiments": {"bog": {}}}, f"{EN_CS}.experiments: expected ..., found 'bog'; did you mean 'big'?"),
     ({f"{EN_CS}/subsets": {"part": "x"}}, f"{EN_CS}.subsets.part: expected one of corpora (...), found 'x'"),
+    (
+        {f"{EN_CS}/subsets": {"unseen": "mine-test"}, f"{EN_CS}/unseen": True},
+        f"{EN_CS}.subsets: expected names other than 'unseen', which `unseen: true` makes, found 'unseen'",
+    ),
     ({f"{GERMAN}/download": "x"}, f"{GERMAN}: expected one of downloads (...), found 'x'"),
     ({f"{EN_CS}/target": "de"}, f"{EN_CS}.train: corpus 'mine-train' has no 'de', only en, cs"),
     (

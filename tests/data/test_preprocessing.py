@@ -7,7 +7,13 @@ import re
 import pytest
 
 from transformer.data.corpus import Subwords, TokenArray
-from transformer.data.preprocessing import encode_splits, learn_vocabulary, reuse_vocabulary, tokenize_split
+from transformer.data.preprocessing import (
+    encode_splits,
+    learn_vocabulary,
+    reuse_vocabulary,
+    tokenize_split,
+    write_unseen,
+)
 from transformer.layout import SIDES, Data
 from transformer.storage.files import InputError, sha256
 from transformer.storage.records import Manifest, read_json
@@ -130,3 +136,27 @@ def test_what_does_not_fit_together_is_refused(data, tokenize):
     with pytest.raises(InputError, match=rf"^{data.ids('dev', 'target')}: expected 20 sentences, found 19$"):
         encode_splits(data, ["train", "dev"], processes=1)
     assert not data.manifest.exists()
+
+
+def test_unseen_pairs_share_no_reference_with_a_training_pair(tmp_path, caplog):
+    """Only a whole pair counts as seen: a known source or target alone does not."""
+    data, reference = Data(tmp_path), tmp_path / "test.de"
+    pairs = {
+        "train": [("one", "eins"), ("two", "zwei"), ("four", "vier")],
+        "test": [
+            ("two", "zwei"),
+            ("one", "einer"),
+            ("pair", "zwei"),
+            ("1", "eins"),
+            ("five", "fünf"),
+            ("five", "fünf"),
+        ],
+    }
+    for split, text in pairs.items():
+        for side, lines in zip(SIDES, zip(*text, strict=True), strict=True):
+            data.tokens(split, side).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    reference.write_text("Zwei.\nEiner.\nZwei.\nEins.\nFünf.\nFünf.\n", "utf-8")
+    with caplog.at_level("INFO"):
+        write_unseen(data, reference)
+    assert read(data.unseen) == ["Einer.", "Eins.", "Fünf.", "Fünf."]
+    assert caplog.messages == [f"{data.folder / 'test'}: 1 of 6 test pairs are also training pairs"]

@@ -203,6 +203,9 @@ class TranslationTask(Task):
         FilePath | None, described("vocabulary.model of a run to reuse, such as the run of `initial_weights`.")
     ] = None
     subsets: Annotated[dict[Name, Name] | None, described("Parts of the test set with their own scores.")] = None
+    unseen: Annotated[
+        bool | None, described("Whether the subset `unseen` has all test pairs without training pairs.")
+    ] = None
     decapitalize: Annotated[bool | None, described("Whether each sentence begins with a lower-case letter.")] = None
     lowercase: Annotated[bool | None, described("Whether all text and all translations are in lower case.")] = None
     max_words: Annotated[Large | None, described("Replaces the value in `preprocessing` for this task.")] = None
@@ -229,6 +232,8 @@ class TranslationTask(Task):
             yield "target", f"expected a language other than the source language, found '{self.target}'"
         if self.vocabulary > self.embedding_rows:
             yield "vocabulary", f"expected up to {self.embedding_rows} (embedding_rows), found {self.vocabulary}"
+        if self.unseen and "unseen" in (self.subsets or {}):
+            yield "subsets", "expected names other than 'unseen', which `unseen: true` makes, found 'unseen'"
 
 
 class Silver(Keys):

@@ -9,7 +9,7 @@ from transformer.config.experiment import POSITIONS, Preprocessing
 from transformer.data.corpus import Counts, Subwords, TokenArray, find_symbols, learn, require_short, write_tokens
 from transformer.layout import SIDES, Data
 from transformer.storage.checksums import require_sums, sums_of
-from transformer.storage.files import InputError, read_lines, require_file, write
+from transformer.storage.files import InputError, read_lines, read_pairs, require_file, write
 from transformer.storage.records import Manifest, read_json, sum_of, write_json
 
 logger = logging.getLogger(__name__)
@@ -97,6 +97,21 @@ def reuse_vocabulary(data: Data, file: str | Path, subwords: int) -> None:
     if (found := len(Subwords(file))) != subwords:
         raise InputError(f"{file}: expected {subwords:,} subwords (vocabulary), found {found:,}")
     write(data.vocabulary, Path(file).read_bytes())
+
+
+def write_unseen(data: Data, reference: str | Path) -> None:
+    """Write the references of the test pairs that are not training pairs, for `score --subset`. Log their number.
+
+    `score` finds a pair by its reference. So all pairs with the reference of a training pair are left out.
+    """
+    tests = list(read_pairs(*(data.tokens("test", side) for side in SIDES)))
+    wanted = set(tests)
+    trained = {pair for pair in read_pairs(*(data.tokens("train", side) for side in SIDES)) if pair in wanted}
+    lines = list(read_lines(reference))
+    seen = {line for pair, line in zip(tests, lines, strict=True) if pair in trained}
+    write(data.unseen, "".join(f"{line}\n" for line in lines if line not in seen).encode())
+    count = sum(pair in trained for pair in tests)
+    logger.info("%s: %d of %d test pairs are also training pairs", data.folder / "test", count, len(tests))
 
 
 def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:

@@ -159,8 +159,10 @@ class Inputs:
     def subset_files(self, wildcards: _Wildcards) -> dict[str, Path]:
         """Return, by name, the reference files of the subsets of a test set that get their own scores."""
         task = self.task(wildcards)
-        corpora = (task.subsets or {}) if wildcards.split == "test" else {}
-        return {name: RESOURCES.corpus(corpus, task.target) for name, corpus in corpora.items()}
+        if wildcards.split != "test":
+            return {}
+        unseen = {"unseen": self.data(wildcards).unseen} if task.unseen else {}
+        return {name: RESOURCES.corpus(corpus, task.target) for name, corpus in (task.subsets or {}).items()} | unseen
 
     def subsets(self, wildcards: _Wildcards) -> Paths:
         return list(self.subset_files(wildcards).values())

@@ -94,3 +94,24 @@ rule encode:
         longest=untracked(ask.longest),
     script:
         "../scripts/encode.py"
+
+
+rule unseen:
+    input:
+        DATA.texts("train")[:2],
+        DATA.texts("test")[:2],
+        reference=ask.side("target", "test"),
+    output:
+        DATA.unseen,
+    log:
+        "logs/unseen/{scale}/{task}.log",
+    wildcard_constraints:
+        task=any_of(TRANSLATION_TASKS),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=memory(1000),
+    params:
+        data=subpath(output[0], parent=True),
+    script:
+        "../scripts/unseen.py"
