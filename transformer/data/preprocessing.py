@@ -111,7 +111,7 @@ def write_unseen(data: Data, reference: str | Path) -> None:
     seen = {line for pair, line in zip(tests, lines, strict=True) if pair in trained}
     write(data.unseen, "".join(f"{line}\n" for line in lines if line not in seen).encode())
     count = sum(pair in trained for pair in tests)
-    logger.info("%s: %d of %d test pairs are also training pairs", data.folder / "test", count, len(tests))
+    logger.info(f"{data.folder / 'test'}: {count:,} of {len(tests):,} test pairs are also training pairs")
 
 
 def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:

@@ -1,6 +1,8 @@
-"""Softmax and dropout for processors. PyTorch's own kernels are several times slower there."""
+"""Softmax, dropout and matrix products for processors. PyTorch's own softmax and dropout are several times slower."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -40,6 +42,23 @@ def dropout(x: Tensor, P: float) -> Tensor:
     drawn = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
     mask = torch.ge(drawn[: x.numel()].view(x.shape), dropped - _STEPS // 2, out=torch.empty(x.shape))
     return x * mask.mul_(_STEPS / (_STEPS - dropped)).to(x.dtype)
+
+
+@contextmanager
+def onednn_products(dtype: torch.dtype) -> Iterator[None]:
+    """Let a processor multiply float32 matrices in `dtype`. oneDNN converts them within the product.
+
+    For the wide matrices of the loss, this is faster than conversions before and after the product. For the model's
+    smaller matrices it is slower.
+    """
+    matmul = torch.backends.mkldnn.matmul
+    before = matmul.fp32_precision
+    if dtype == torch.bfloat16:
+        matmul.fp32_precision = "bf16"
+    try:
+        yield
+    finally:
+        matmul.fp32_precision = before
 
 
 class Dropout(nn.Dropout):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer.config.experiment import PAD
+from transformer.model.kernels import onednn_products
 from transformer.model.seq2seq import Seq2Seq
 from transformer.training.batches import Batch
 
@@ -35,14 +36,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         off = epsilon / (E.shape[0] - 1)
         counted = (labels != PAD).to(output.dtype)[:, None]
         chunk = CHUNK_CUDA if output.is_cuda else CHUNK_CPU
-        low = high = None
-        if not output.is_cuda:  # reused buffers, because on a processor new memory takes as long as the products
-            low, high = (output.new_empty(CHUNK_CPU, len(E), dtype=each) for each in (dtype, torch.float32))
+        # A reused buffer, because on a processor new memory takes as long as the products.
+        buffer = None if output.is_cuda else output.new_empty(CHUNK_CPU, len(E))
         for start in range(0, len(labels), chunk):
             part = slice(start, start + chunk)
             x, label, count = output[part], labels[part, None], counted[part]
-            products = torch.mm(x.to(dtype), E.T, out=None if low is None else low[: len(x)])
-            logits = _converted(products, torch.float32, high)
+            logits = torch.mm(x.to(dtype), E.T, out=None if buffer is None else buffer[: len(x)]).float()
             largest = logits.amax(dim=1, keepdim=True)
             true = logits.gather(1, label)
             exponentials = logits.sub_(largest).exp_()
@@ -62,9 +61,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 exponentials = torch.where(columns == label, exponentials + added, exponentials)
             else:
                 exponentials.scatter_add_(1, label, added)
-            gradient = _converted(exponentials, dtype, low)
+            gradient, scaled = exponentials.to(dtype), (x * (count / total)).to(dtype)
             output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
-            embedding_gradient += gradient.T @ (x * (count / total)).to(dtype)
+            if output.is_cuda:
+                embedding_gradient += gradient.T @ scaled
+            else:
+                embedding_gradient.addmm_(gradient.T, scaled)
         embedding_gradient -= off * (counted * output).sum(dim=0)
         ctx.save_for_backward(output_gradient, embedding_gradient)
         ctx.mark_non_differentiable(plain)
@@ -76,16 +78,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return output_gradient * smoothed_gradient, embedding_gradient * smoothed_gradient, None, None, None, None
 
 
-def _converted(x: Tensor, dtype: torch.dtype, buffer: Tensor | None) -> Tensor:
-    return x.to(dtype) if buffer is None or x.dtype == dtype else buffer[: len(x)].copy_(x)
-
-
 def smoothed_cross_entropy(
     output: Tensor, embedding: Tensor, labels: Tensor, epsilon: float, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
     """Return (smoothed, plain): sums over the tokens in nats. Shapes are in _SmoothedCrossEntropy."""
     learn = torch.is_grad_enabled() or torch.compiler.is_compiling()  # the first is False in PyTorch 2.11's compiler
-    return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, learn)
+    if output.is_cuda:
+        return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, learn)
+    with onednn_products(dtype):
+        return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, torch.float32, learn)
 
 
 def batch_losses(model: Seq2Seq, batch: Batch, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
