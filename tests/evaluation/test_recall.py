@@ -9,7 +9,7 @@ from support.project import ROOT
 
 from transformer.config import settings
 from transformer.config.scales import ScaleSettings
-from transformer.evaluation.recall import FILLER, KEYS, VALUES, draw, measure_recall
+from transformer.evaluation.recall import FILLER, KEYS, VALUES, draw_sequences, measure_recall
 from transformer.report.figures.curves import recall
 from transformer.report.tables.table1 import accuracies
 
@@ -25,7 +25,7 @@ def of_paper(monkeypatch):
 @pytest.mark.parametrize("distance", [4, 32])
 def test_the_answer_occurs_once_at_its_distance(distance):
     """Each sequence is read by hand: the question's key occurs once before, then its value, then the distance."""
-    ids, values = draw(np.random.default_rng(1), 200, distance)
+    ids, values = draw_sequences(np.random.default_rng(1), 200, distance)
     for row, value in zip(ids.tolist(), values.tolist(), strict=True):
         keys = [place for place, token in enumerate(row) if KEYS <= token < VALUES]
         asked = [place for place in keys if row[place] == row[-1]]

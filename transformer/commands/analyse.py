@@ -14,13 +14,13 @@ from transformer.storage.files import InputError
 from transformer.storage.reading import structured
 from transformer.storage.records import parse_json, read_summed, with_sum, write_json
 
-_MOST_TOKENS = 80  # maximum number of tokens in a picture of attention
+_LONGEST_SHOWN = 80  # maximum number of tokens in a picture of attention
 
 
 _Figure = TypedDict("_Figure", {"text": str, "from": NotRequired[str], "to": NotRequired[list[str]]})
 
 
-def _options() -> type:
+def _settings_type() -> type:
     """Return a dataclass with the settings of all analyses, as options of `analyse`. An omitted option is None."""
     users = {}
     for name, analysis in ANALYSES.items():
@@ -33,7 +33,7 @@ def _options() -> type:
     return make_dataclass("Settings", options, frozen=True, namespace={"__module__": __name__})
 
 
-_Settings = _options()
+_Settings = _settings_type()
 _NO_SETTINGS = _Settings()
 
 
@@ -148,7 +148,7 @@ def attend(
         _publish(measured, output, "drawn as .svg, .png and .pdf")  # first, as evidence that the pictures are ours
         save_pictures(figure, pictures["--output, the .svg"].with_suffix(""))
     else:
-        measured = weights_in_text(translator, text, count or 1, longest or _MOST_TOKENS, shown)
+        measured = weights_in_text(translator, text, count or 1, longest or _LONGEST_SHOWN, shown)
         _publish(measured, output, f"{len(measured['sentences'])} sentences")
 
 

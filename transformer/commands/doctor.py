@@ -26,7 +26,7 @@ from transformer.pipeline.scale import Pipeline
 from transformer.process import take_lock
 from transformer.storage.files import InputError, origin, write
 
-_ANSWER_SECONDS = 10.0  # timeout for a server's answer
+_TIMEOUT = 10.0  # timeout for a server's answer
 
 
 def doctor(
@@ -180,7 +180,7 @@ def _refusal(entry: Download, mirror: str) -> str | None:
             found, problem = file.is_file(), f"no file {file}"
         else:
             try:
-                response = requests.head(url, timeout=_ANSWER_SECONDS, allow_redirects=True)
+                response = requests.head(url, timeout=_TIMEOUT, allow_redirects=True)
                 problem = f"{url}: HTTP {response.status_code} {response.reason}"
                 found = response.status_code < 400 or response.status_code == 405  # 405 refuses only HEAD
             except requests.RequestException as failure:

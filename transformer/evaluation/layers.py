@@ -55,7 +55,7 @@ def measure_layers(params: SimpleNamespace) -> dict[str, Any]:
     }
 
 
-def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tensor:
+def _dot_attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None = None) -> Tensor:
     """Apply the model's attention with one head: Q [B, L_q, d], K and V [B, L_k, d] to [B, L_q, d]."""
     return attention(Q[:, None], K[:, None], V[:, None], mask, causal=False, P_drop=0.0)[:, 0]
 
@@ -72,7 +72,7 @@ class _SelfAttention(nn.Module):
         self.inputs, self.output = nn.ModuleList(projections[:3]), projections[3]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.output(_attend(*(projection(x)[None] for projection in self.inputs))[0])
+        return self.output(_dot_attention(*(projection(x)[None] for projection in self.inputs))[0])
 
 
 class _Additive(nn.Module):
@@ -100,7 +100,7 @@ class _Restricted(nn.Module):
         ends = (self.r // 2, (self.r - 1) // 2)  # padding with zeros, which the mask hides
         K = F.pad(x, (0, 0, *ends)).unfold(0, self.r, 1).transpose(1, 2)  # [n, r, d], a view
         mask = F.pad(x.new_zeros(len(x)), ends, value=-math.inf).unfold(0, self.r, 1)
-        return _attend(x[:, None], K, K, mask[:, None, None])[:, 0]
+        return _dot_attention(x[:, None], K, K, mask[:, None, None])[:, 0]
 
 
 class _Recurrent(nn.RNN):

@@ -21,9 +21,9 @@ from transformer.model.packed import collate
 from transformer.model.seq2seq import Seq2Seq
 from transformer.storage import provenance
 
-KINDS = 16  # number of keys, of values and of filler tokens; their ids follow the special tokens in this order
-KEYS, VALUES, FILLER = (UNK + 1 + KINDS * kind for kind in range(3))
-ROWS = FILLER + KINDS
+PER_KIND = 16  # number of keys, of values and of filler tokens; their ids follow the special tokens in this order
+KEYS, VALUES, FILLER = (UNK + 1 + PER_KIND * kind for kind in range(3))
+ROWS = FILLER + PER_KIND
 _PAIRS, _BEFORE = 4, 8  # pairs in a sequence; maximum number of positions before the tested pair
 _WARMUP = 100  # steps with a rising learning rate
 _CPU = torch.device("cpu")
@@ -39,7 +39,7 @@ def measure_recall(settings: Recall) -> dict[str, Any]:
     return {
         "models": models,
         "settings": asdict(settings) | {"models": {name: set_keys(row) for name, row in settings.models.items()}},
-        "chance": 1 / KINDS,
+        "chance": 1 / PER_KIND,
         "hardware": provenance.hardware(_CPU),
         "versions": provenance.versions(),
         "commit": provenance.commit(),
@@ -47,7 +47,7 @@ def measure_recall(settings: Recall) -> dict[str, Any]:
     }
 
 
-def draw(random: np.random.Generator, count: int, distance: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_sequences(random: np.random.Generator, count: int, distance: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw sequences with `distance` tokens, an even number, between pair and question: ids [count, n], values [count].
 
     No other pair of a sequence has the key of its question.
@@ -55,11 +55,11 @@ def draw(random: np.random.Generator, count: int, distance: int) -> tuple[np.nda
     before = int(random.integers(1, _BEFORE + 1))  # random, because a fixed position would reveal the answer
     places = before + 1 + distance // 2  # of pairs
     ids = random.integers(FILLER, ROWS, (count, 2 * places + 1))
-    keys = random.permuted(np.tile(np.arange(KINDS), (count, 1)), axis=1)[:, :_PAIRS]
+    keys = random.permuted(np.tile(np.arange(PER_KIND), (count, 1)), axis=1)[:, :_PAIRS]
     others = np.delete(np.arange(places), before)
     others = random.permuted(np.tile(others, (count, 1)), axis=1)[:, : _PAIRS - 1]
     at = np.concatenate([np.full((count, 1), before), others], axis=1)
-    values = random.integers(KINDS, size=(count, _PAIRS))
+    values = random.integers(PER_KIND, size=(count, _PAIRS))
     np.put_along_axis(ids, 2 * at, KEYS + keys, axis=1)
     np.put_along_axis(ids, 2 * at + 1, VALUES + values, axis=1)
     ids[:, -1] = KEYS + keys[:, 0]
@@ -83,13 +83,13 @@ def _learn(name: str, seed: int, settings: Recall) -> dict[str, Any]:
     for step, distance in enumerate(distances, 1):
         rising, falling = step / _WARMUP, (settings.steps - step + 1) / (settings.steps - _WARMUP)
         adam.param_groups[0]["lr"] = peak * min(1.0, rising, falling)
-        ids, values = draw(random, settings.sequences, int(distance))
+        ids, values = draw_sequences(random, settings.sequences, int(distance))
         adam.zero_grad()
         F.cross_entropy(_answers(model, ids), torch.from_numpy(values)).backward()
         adam.step()
     used = sum(x.numel() for key, x in model.named_parameters() if x.grad is not None and "position_table" not in key)
     seconds, random = perf_counter() - started, np.random.default_rng((seed, 1))
-    tests = {distance: draw(random, settings.tested, distance) for distance in settings.distances}
+    tests = {distance: draw_sequences(random, settings.tested, distance) for distance in settings.distances}
     accuracy = {str(distance): _accuracy(model, *test) for distance, test in tests.items()}
     return {"architecture": name, "seed": seed, "parameters": used, "accuracy": accuracy, "seconds": seconds}
 
@@ -101,8 +101,8 @@ def _accuracy(model: Seq2Seq, ids: np.ndarray, values: np.ndarray) -> float:
 
 
 def _answers(model: Seq2Seq, ids: np.ndarray) -> Tensor:
-    """Return the scores of all values at the last token of each sequence: [sequences, KINDS]."""
+    """Return the scores of all values at the last token of each sequence: [sequences, PER_KIND]."""
     count, n = ids.shape
     memory = model.encode(collate(ids.reshape(-1).astype(np.int64), np.full(count, n), _CPU))
     last = memory.view(count, n, -1)[:, -1, : model.config.d_model]  # only the keys
-    return last @ model.output_weight()[VALUES : VALUES + KINDS].T
+    return last @ model.output_weight()[VALUES : VALUES + PER_KIND].T

@@ -10,12 +10,12 @@ from transformer.model.lstm import LSTM
 from transformer.model.seq2seq import Seq2Seq
 from transformer.model.transformer import Transformer
 
-_KINDS = {"transformer": Transformer, "lstm": LSTM, "conv": Conv}
+_ARCHITECTURES = {"transformer": Transformer, "lstm": LSTM, "conv": Conv}
 
 
 def build(config: Model) -> Seq2Seq:
     """Return an untrained model. torch's seed determines its weights."""
-    return _KINDS[config.architecture](config)
+    return _ARCHITECTURES[config.architecture](config)
 
 
 @cache

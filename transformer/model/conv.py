@@ -21,7 +21,7 @@ from transformer.model.seq2seq import Decoders, Seq2Seq, StatefulDecoder, embed,
 
 _EMBEDDING = 0.1  # standard deviation of initial embeddings (§3.5 of the ConvS2S paper)
 _HALF = math.sqrt(0.5)
-Memory = list[Tensor | None]  # keys and values [B, 1, L, d], square roots of the lengths [B, 1, 1], padding mask
+ConvMemory = list[Tensor | None]  # keys and values [B, 1, L, d], square roots of the lengths [B, 1, 1], padding mask
 
 
 class Conv(Seq2Seq):
@@ -68,7 +68,7 @@ class Conv(Seq2Seq):
 
         return self.run(target.ids, target.positions, windows, attend)
 
-    def remember(self, memory: Tensor, source: Packed) -> Memory:
+    def remember(self, memory: Tensor, source: Packed) -> ConvMemory:
         """Convert the encoder's output [n_source, 2 * d] to the padded layout of attention."""
         B, L = source.shape
         keys, values = source.to_grid(memory).chunk(2, dim=2)
@@ -96,7 +96,7 @@ class Conv(Seq2Seq):
         return self.dropout(self.decoder_out(x))
 
     def incremental(self) -> Decoders:
-        return lambda source, vocabulary: _Steps(self, source, vocabulary)
+        return lambda source, vocabulary: _ConvSteps(self, source, vocabulary)
 
     def flops(self, lengths: Lengths) -> float:
         """Count the products of tokens with matrices. Attention has two products for each block, query and key."""
@@ -127,7 +127,7 @@ class DecoderBlock(nn.Module):
         self.query, self.context = _linear(d, d), _linear(d, d)
 
 
-class _Steps(StatefulDecoder):
+class _ConvSteps(StatefulDecoder):
     """The decoder for beam search. It saves each block's inputs at the last k - 1 tokens; they are zero at first."""
 
     def __init__(self, model: Conv, source: Packed, vocabulary: int):

@@ -43,10 +43,10 @@ class _LayerWeights:
         self.widths = own.widths
         scales = torch.ones_like(own.query_key_value.bias)
         scales[: own.widths[0]], scale = (part.scale if part.additive is None else 1.0 for part in (own, cross))
-        self.query_key_value, self.query = _linear(own.query_key_value, scales), _linear(cross.query, scale)
+        self.query_key_value, self.query = _applied(own.query_key_value, scales), _applied(cross.query, scale)
         self.additive = [attention.additive for attention in (own, cross)]
-        self.outputs = [_linear(attention.output) for attention in (own, cross)]
-        self.inner, self.outer = _linear(layer.feed_forward.inner), _linear(layer.feed_forward.outer)
+        self.outputs = [_applied(attention.output) for attention in (own, cross)]
+        self.inner, self.outer = _applied(layer.feed_forward.inner), _applied(layer.feed_forward.outer)
         self.activate = layer.feed_forward.activate
         self.norms = [residual.norm for residual in layer.residuals]
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
@@ -77,7 +77,7 @@ class _LayerWeights:
         return self.norms[number](out) if self.post else out
 
 
-def _linear(part: nn.Linear, scale: Tensor | float = 1.0) -> Callable[[Tensor], Tensor]:
+def _applied(part: nn.Linear, scale: Tensor | float = 1.0) -> Callable[[Tensor], Tensor]:
     """Return the function scale * (x W + b), with W in the fastest layout for few rows of x."""
     W, b = (part.weight.detach().T * scale).contiguous(), part.bias.detach() * scale
     return lambda x: torch.addmm(b, x, W)

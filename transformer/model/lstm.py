@@ -21,7 +21,7 @@ from transformer.model.seq2seq import Decoders, Seq2Seq, StatefulDecoder, embed,
 # 1024. With a bound of 0.1, a narrower model passes on almost no signal and does not start to learn.
 _UNIFORM = 0.1 * math.sqrt(1024)
 Memory = list[Tensor | None]  # keys and values [B, 1, L, d], and the padding mask
-States = list[Tensor]  # h and c of each layer: [rows, d]
+HiddenStates = list[Tensor]  # h and c of each layer: [rows, d]
 
 
 class LSTM(Seq2Seq):
@@ -31,10 +31,10 @@ class LSTM(Seq2Seq):
         super().__init__(config)
         d, layers = config.d_model, range(1, config.N)
         self.embedding = nn.Parameter(torch.empty(config.embedding_rows, d))
-        self.left_to_right, self.right_to_left = _layer(d, d), _layer(d, d)
-        self.encoder = nn.ModuleList(_layer(2 * d if number == 1 else d, d) for number in layers)
+        self.left_to_right, self.right_to_left = _lstm(d, d), _lstm(d, d)
+        self.encoder = nn.ModuleList(_lstm(2 * d if number == 1 else d, d) for number in layers)
         self.attention = NormalizedAttention(d)
-        self.decoder = nn.ModuleList([_layer(d, d), *(_layer(2 * d, d) for _ in layers)])
+        self.decoder = nn.ModuleList([_lstm(d, d), *(_lstm(2 * d, d) for _ in layers)])
         self.dropout = Dropout(config.P_drop)
         if not self.embedding.is_meta:  # a sketch has no values
             for parameter in self.parameters():
@@ -62,12 +62,12 @@ class LSTM(Seq2Seq):
         """Convert the encoder's output [n_source, d] to the padded layout of attention."""
         return [source.to_grid(self.attention.key(memory))[:, None], source.to_grid(memory)[:, None], source.mask]
 
-    def run(self, x: Tensor, memory: Memory, states: States | None = None) -> tuple[Tensor, States]:
+    def run(self, x: Tensor, memory: Memory, states: HiddenStates | None = None) -> tuple[Tensor, HiddenStates]:
         """Run the decoder on x [rows, T, d] from `states` or zeros; return outputs [rows, T, d] and the next states.
 
         In training, a row is a sentence of T tokens. In a step of beam search, a row is one token of a hypothesis.
         """
-        after: States = []
+        after: HiddenStates = []
         context = x.new_empty(*x.shape[:2], 0)
         for number, layer in enumerate(self.decoder):
             before = None if states is None else (states[2 * number][None], states[2 * number + 1][None])
@@ -79,7 +79,7 @@ class LSTM(Seq2Seq):
         return x, after
 
     def incremental(self) -> Decoders:
-        return lambda source, vocabulary: _Steps(self, source, vocabulary)
+        return lambda source, vocabulary: _LSTMSteps(self, source, vocabulary)
 
     def flops(self, lengths: Lengths) -> float:
         """Count the products of tokens with matrices, and for attention a score and a product per query and key."""
@@ -110,7 +110,7 @@ class NormalizedAttention(nn.Module):
         return attention(queries, keys, values, mask, causal=False, P_drop=0.0, additive=v)[:, 0]
 
 
-class _Steps(StatefulDecoder):
+class _LSTMSteps(StatefulDecoder):
     """The decoder for beam search."""
 
     def __init__(self, model: LSTM, source: Packed, vocabulary: int):
@@ -124,7 +124,7 @@ class _Steps(StatefulDecoder):
         return output[:, 0]
 
 
-def _layer(inputs: int, d: int) -> nn.LSTM:
+def _lstm(inputs: int, d: int) -> nn.LSTM:
     return nn.LSTM(inputs, d, batch_first=True)
 
 

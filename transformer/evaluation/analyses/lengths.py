@@ -63,7 +63,7 @@ def _join_until(sentences: list[_Sentence], least: int, count: Callable[[str], i
     joined, parts = [], []
     for sentence in sentences:
         parts.append(sentence)
-        if (whole := _merged(parts, count)).tokens >= least:
+        if (whole := _concatenated(parts, count)).tokens >= least:
             joined.append(whole)
             parts = []
     return joined
@@ -76,14 +76,14 @@ def _join_within(sentences: list[_Sentence], most: int, count: Callable[[str], i
     """
     joined: list[list[_Sentence]] = []
     for sentence in sentences:
-        if joined and _merged([*joined[-1], sentence], count).tokens <= most:
+        if joined and _concatenated([*joined[-1], sentence], count).tokens <= most:
             joined[-1].append(sentence)
         else:
             joined.append([sentence])
-    return [_merged(parts, count) for parts in joined if len(parts) > 1]
+    return [_concatenated(parts, count) for parts in joined if len(parts) > 1]
 
 
-def _merged(parts: list[_Sentence], count: Callable[[str], int]) -> _Sentence:
+def _concatenated(parts: list[_Sentence], count: Callable[[str], int]) -> _Sentence:
     source = " ".join(part.source for part in parts)
     return _Sentence(source, " ".join(part.reference for part in parts), count(source))
 

@@ -199,7 +199,7 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
     colors = dict(zip(runs["experiment"].unique(), COLORS, strict=False))
     styles = dict(zip(runs["hardware"].unique(), cycle(_STYLES)))
     figure, grid = style.new(style.PAGE_INCHES, 3.0, ncols=2, sharey=True)
-    for axes, (cost, unit) in zip(grid, claim.COSTS.items(), strict=True):
+    for axes, (cost, unit) in zip(grid, claim.EQUAL_COSTS.items(), strict=True):
         for run in runs[::-1].itertuples():  # reversed, because the last one drawn determines the legend's style
             curve = costs[run.name].iloc[1:].round(6)  # without 0, because the axis is logarithmic
             look = {"color": colors[run.experiment], "ls": styles[run.hardware], "label": run.experiment}

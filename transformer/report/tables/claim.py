@@ -14,7 +14,7 @@ from transformer.report.tables import cells
 from transformer.report.tables.render import Row
 from transformer.storage.records import read_metrics, read_of_run, run_name
 
-COSTS = {"flops": "FLOPs", "seconds": "seconds"}
+EQUAL_COSTS = {"flops": "FLOPs", "seconds": "seconds"}
 
 
 def read_costs(metrics: list[str], runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -66,7 +66,7 @@ def verdicts(
         if all(map(len, of_length)):
             tokens = of_length[0]["tokens"].mean()
             parts.append((f"steps, longest quarter of the sentences ({tokens:.0f} subwords); dev", *of_length, None))
-        parts += [_at_equal(cost, pd.concat([base, other]), costs) for cost in COSTS]
+        parts += [_at_equal(cost, pd.concat([base, other]), costs) for cost in EQUAL_COSTS]
         for equal, own, against, pool in parts if len(base) else []:
             texts, names, p = ("not run", ""), "", nan
             if len(own) and len(against):
@@ -99,4 +99,4 @@ def _at_equal(
     both = both.assign(bleu=scores, draws=[[score] * RESAMPLES for score in scores])
     at = cells.flops_text(budget) if cost == "flops" else f"{budget:,.0f} on {' '.join(both['hardware'].unique())}"
     own = both["experiment"] == "base"
-    return f"{COSTS[cost]}: {at if curves else 'nothing to compare'}; dev", both[own], both[~own], None
+    return f"{EQUAL_COSTS[cost]}: {at if curves else 'nothing to compare'}; dev", both[own], both[~own], None
