@@ -104,7 +104,7 @@ def test_downloads_from_servers(monkeypatch):
     """One available URL is enough."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(Handler, "do_HEAD", Handler.do_GET, raising=False)
-    monkeypatch.setattr(doctor, "_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(doctor, "_TIMEOUT", 0.3)
     with serving() as server:
         server.script = {"/a": [status(200)], "/gone": [status(404)] * 2, "/slow": [lambda _: server.over.wait()]}
         good, gone, slow = (f"{server.address}/{name}" for name in ("a", "gone", "slow"))

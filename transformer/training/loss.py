@@ -63,10 +63,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 exponentials.scatter_add_(1, label, added)
             gradient, scaled = exponentials.to(dtype), (x * (count / total)).to(dtype)
             output_gradient[part] = (gradient @ E) * (count / total) - count * off * E_sum
-            if output.is_cuda:
+            if dtype != embedding_gradient.dtype:
                 embedding_gradient += gradient.T @ scaled
             else:
-                embedding_gradient.addmm_(gradient.T, scaled)
+                torch.addmm(embedding_gradient, gradient.T, scaled, out=embedding_gradient)
         embedding_gradient -= off * (counted * output).sum(dim=0)
         ctx.save_for_backward(output_gradient, embedding_gradient)
         ctx.mark_non_differentiable(plain)
@@ -83,7 +83,7 @@ def smoothed_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """Return (smoothed, plain): sums over the tokens in nats. Shapes are in _SmoothedCrossEntropy."""
     learn = torch.is_grad_enabled() or torch.compiler.is_compiling()  # the first is False in PyTorch 2.11's compiler
-    if output.is_cuda:
+    if output.is_cuda or torch.compiler.is_compiling():
         return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, learn)
     with onednn_products(dtype):
         return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, torch.float32, learn)
