@@ -71,7 +71,7 @@ def _figure_part(path: Path) -> dict[str, Any]:
     """Describe a figure from NAME.json and NAME.svg. The SVG becomes a data: URL, so that the page is one file."""
     about = read_json(path.with_suffix(".json"), Description)
     # A URL has no line breaks. Double quotes would take three bytes; no attribute of a drawing contains single ones.
-    drawing = " ".join(path.read_text("utf-8").split()).replace('"', "'")
+    drawing = " ".join(path.read_text("utf-8").split()).replace("> <", "><").replace('"', "'")
     # Jinja would escape each single quote; in the double quotes of `src`, only & must be escaped.
     address = Markup(f"data:image/svg+xml,{quote(drawing, safe=_AS_IT_IS)}".replace("&", "&amp;"))
     return about | {"name": path.stem, "address": address, "wide": about["inches"] > _ONE_COLUMN}

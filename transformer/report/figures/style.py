@@ -30,7 +30,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#767676"  # for context; WCAG requires a contrast of 4.5 : 1 for text
 
 # In an SVG file. Coordinates have up to six decimals. The offset keeps rounding stable where these end in 5000.
-_ID, _REFERENCE = re.compile(r'\bid="([^"]+)"'), re.compile(r'(\bid="|#)([^")]+)(?=[")])')
+_ID, _REFERENCE = re.compile(r'\s+id="([^"]+)"'), re.compile(r'(\bid="|#)([^")]+)(?=[")])')
 _COORDINATE, _TIE = re.compile(r"(?<![\w.#-])-?\d+\.\d{4,6}(?![\d.])"), 3.1e-6
 
 SMALL, MEDIUM = 7.0, 8.0  # points; SMALL for ticks, legends and notes, MEDIUM for labels and titles
@@ -161,10 +161,12 @@ def save_pictures(figure: Figure, output: str | Path) -> None:
 
 
 def _steady_svg(drawn: str) -> str:
-    """Replace matplotlib's partly random ids by numbers, and round coordinates.
+    """Remove matplotlib's unused ids, replace the others, which are partly random, by numbers, and round coordinates.
 
     The last digits of coordinates depend on the processor. Rounding makes files equal on all processors.
     """
+    used = {name for sign, name in _REFERENCE.findall(drawn) if sign == "#"}
+    drawn = _ID.sub(lambda found: found[0] if found[1] in used else "", drawn)
     names: dict[str, str] = {}
     for name in _ID.findall(drawn):
         names.setdefault(name, f"i{len(names)}")
