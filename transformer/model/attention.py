@@ -150,12 +150,16 @@ def cached_attention(
 
     Q: [B * K, h * d_k], already scaled. keys: [B, h, d_k, M]. values: [B, h, M, d_v]. mask: broadcast to [B, h, K, M].
     """
-    B, h, d_k, _ = keys.shape
+    B, h, d_k, M = keys.shape
     queries = Q.view(B, -1, h, d_k).transpose(1, 2)
-    scores = queries @ keys if additive is None else _additive_scores(queries, keys.mT, additive)
+    if additive is None:  # for a single sentence, torch.bmm is faster than @, which also views and expands its operands
+        scores = torch.bmm(queries.reshape(B * h, -1, d_k), keys.flatten(0, 1)).view(B, h, -1, M)
+    else:
+        scores = _additive_scores(queries, keys.mT, additive)
     if mask is not None:
         scores += mask
-    return (scores.softmax(dim=-1) @ values).transpose(1, 2).reshape(Q.shape[0], -1)
+    heads = torch.bmm(scores.softmax(dim=-1).flatten(0, 1), values.flatten(0, 1))
+    return heads.view(B, h, -1, values.shape[3]).transpose(1, 2).reshape(Q.shape[0], -1)
 
 
 def _block_attention(

@@ -31,7 +31,7 @@ class Weights:
         if embedding.new_word is not None:  # see Embedding
             self.new_word, self.words = embedding.new_word.long(), self.positions.flip(1)
         self.layers = [_LayerWeights(layer) for layer in layers]
-        self.norm = norm
+        self.norm = _normalised(norm)
         self.output = output.detach().T.contiguous()
 
 
@@ -48,7 +48,7 @@ class _LayerWeights:
         self.outputs = [_applied(attention.output) for attention in (own, cross)]
         self.inner, self.outer = _applied(layer.feed_forward.inner), _applied(layer.feed_forward.outer)
         self.activate = layer.feed_forward.activate
-        self.norms = [residual.norm for residual in layer.residuals]
+        self.norms = [_normalised(residual.norm) for residual in layer.residuals]
         self.post, self.residual = layer.residuals[0].post, layer.residuals[0].residual
 
     def self_attention(self, past: list[Tensor], x: Tensor, where: list[Tensor], seen: Tensor) -> Tensor:
@@ -81,6 +81,14 @@ def _applied(part: nn.Linear, scale: Tensor | float = 1.0) -> Callable[[Tensor],
     """Return the function scale * (x W + b), with W in the fastest layout for few rows of x."""
     W, b = (part.weight.detach().T * scale).contiguous(), part.bias.detach() * scale
     return lambda x: torch.addmm(b, x, W)
+
+
+def _normalised(norm: nn.Module) -> Callable[[Tensor], Tensor]:
+    """Return the function of a norm. A direct call of layer normalisation takes half the time for few rows."""
+    if not isinstance(norm, nn.LayerNorm):
+        return norm
+    weight, bias = norm.weight.detach(), norm.bias.detach()
+    return lambda x: torch.layer_norm(x, norm.normalized_shape, weight, bias, norm.eps)
 
 
 class CachedDecoder:

@@ -82,8 +82,11 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     chosen = likeliest.topk(min(most, K * groups), dim=1, sorted=False).indices[:, :, None]
     members = torch.arange(0, groups * _SEARCH_GROUP, max(groups, 1), device=alive.device)
     first = chosen // max(groups, 1) * V + chosen % max(groups, 1)
-    others = torch.arange(K * V, device=alive.device).view(K, V)[:, groups * _SEARCH_GROUP :].flatten().expand(B, -1)
-    candidates = torch.cat([(first + members).flatten(1), others], dim=1)
+    candidates = (first + members).flatten(1)
+    if V % _SEARCH_GROUP:
+        rows, rest = (torch.arange(*each, device=alive.device) for each in ((K,), (groups * _SEARCH_GROUP, V)))
+        others = (rows[:, None] * V + rest).flatten().expand(B, -1)
+        candidates = torch.cat([candidates, others], dim=1)
     scores = log_probabilities.flatten(1).gather(1, candidates) + alive.gather(1, candidates // V)
     scores, order = scores.topk(min(most, K * V), dim=1)
     return scores, candidates.gather(1, order)
