@@ -204,7 +204,7 @@ class TranslationTask(Task):
     ] = None
     subsets: Annotated[dict[Name, Name] | None, described("Parts of the test set with their own scores.")] = None
     unseen: Annotated[
-        bool | None, described("Whether the subset `unseen` has all test pairs without training pairs.")
+        bool | None, described("Whether the test pairs that are not training pairs are also scored.")
     ] = None
     decapitalize: Annotated[bool | None, described("Whether each sentence begins with a lower-case letter.")] = None
     lowercase: Annotated[bool | None, described("Whether all text and all translations are in lower case.")] = None
