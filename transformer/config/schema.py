@@ -203,9 +203,7 @@ class TranslationTask(Task):
         FilePath | None, described("vocabulary.model of a run to reuse, such as the run of `initial_weights`.")
     ] = None
     subsets: Annotated[dict[Name, Name] | None, described("Parts of the test set with their own scores.")] = None
-    unseen: Annotated[
-        bool | None, described("Whether the test pairs that are not training pairs are also scored.")
-    ] = None
+    unseen: Annotated[bool | None, described("Whether test pairs that are not training pairs are also scored.")] = None
     decapitalize: Annotated[bool | None, described("Whether each sentence begins with a lower-case letter.")] = None
     lowercase: Annotated[bool | None, described("Whether all text and all translations are in lower case.")] = None
     max_words: Annotated[Large | None, described("Replaces the value in `preprocessing` for this task.")] = None
