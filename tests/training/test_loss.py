@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from support.toy import token_array
 
 from transformer.config.experiment import EOS, PAD
+from transformer.model.kernels import onednn_products
 from transformer.model.transformer import Transformer
 from transformer.training.batches import ParallelText
 from transformer.training.loss import CHUNK_CPU, batch_losses, smoothed_cross_entropy
+from transformer.training.step import compute_dtype
 
 LOTS = 2 * CHUNK_CPU + 3  # tokens: two whole chunks and a part of one
 V, D = 11, 5
@@ -50,6 +52,20 @@ def test_the_plain_part_is_not_smoothed_and_teaches_nothing():
     assert not losses[1][1].requires_grad
     with torch.no_grad():
         assert smoothed_cross_entropy(output, embedding, labels, 0.3) == losses[1]
+
+
+def test_half_the_bits_are_used_within_the_block_alone():
+    """Processors without fast bfloat16 are never asked for it, so the products are not compared there."""
+    torch.manual_seed(1)
+    x = torch.randn(256, 256)
+    with onednn_products(torch.bfloat16):
+        rounded = x @ x.T
+    with onednn_products(torch.float32):
+        whole = x @ x.T
+    assert torch.equal(x @ x.T, whole)
+    torch.testing.assert_close(whole.double(), x.double() @ x.double().T, rtol=1e-4, atol=1e-4)
+    if compute_dtype(x.device, len(x)) == torch.bfloat16:
+        assert 1e-3 < (rounded - whole).abs().max() < 1
 
 
 def test_products_in_half_the_bits_are_near():

@@ -26,7 +26,7 @@ from transformer.pipeline.scale import Pipeline
 from transformer.process import take_lock
 from transformer.storage.files import InputError, origin, write
 
-_TIMEOUT = 10.0  # timeout for a server's answer
+_TIMEOUT = 10.0  # seconds until a server must have answered
 
 
 def doctor(

@@ -83,7 +83,7 @@ def smoothed_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """Return (smoothed, plain): sums over the tokens in nats. Shapes are in _SmoothedCrossEntropy."""
     learn = torch.is_grad_enabled() or torch.compiler.is_compiling()  # the first is False in PyTorch 2.11's compiler
-    if output.is_cuda or torch.compiler.is_compiling():
+    if output.is_cuda or torch.compiler.is_compiling():  # a compiler cannot trace the setting of `onednn_products`
         return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, dtype, learn)
     with onednn_products(dtype):
         return _SmoothedCrossEntropy.apply(output, embedding, labels, epsilon, torch.float32, learn)
