@@ -38,11 +38,12 @@ def test_cost_curves_have_a_line_for_each_run_over_flops_and_seconds(tmp_path):
     options = {"metrics": write_logs(tmp_path, logs), "score": write_scores(tmp_path / "test", *scores)}
     drawing = cost_curves(**options, dev_label="toy", expected=["en-de/conv/1", *logs])
     flops, seconds = (axes.lines for axes in drawing.figure.axes)
-    assert [line.get_data()[0].tolist() for line in flops] == [[2e15, 4e15]] * 2 + [[5e14, 1e15]] * 2
-    assert [line.get_data()[0].tolist() for line in seconds] == [[1000, 2000], [500, 1000]] + [[100, 200]] * 2
-    assert [line.get_data()[1].tolist() for line in flops] == [[60, 70], [40, 50], [24, 34], [20, 30]]
+    assert [line.get_data()[0].tolist() for line in flops] == [[5e14, 1e15]] * 2 + [[2e15, 4e15]] * 2
+    assert [line.get_data()[0].tolist() for line in seconds] == [[100, 200]] * 2 + [[500, 1000], [1000, 2000]]
+    assert [line.get_data()[1].tolist() for line in flops] == [[20, 30], [24, 34], [40, 50], [60, 70]]
     looks = [(line.get_label(), line.get_linestyle()) for line in flops]
-    assert looks == [("mine", "--"), ("mine", "-"), ("base", "-"), ("base", "-")]
+    assert looks == [("base", "-"), ("base", "-"), ("mine", "-"), ("mine", "--")]
+    assert {line.get_linestyle() for line in drawing.figure.legends[0].get_lines()} == {"-"}
     assert "(solid: 2 CPU cores; dashed: NVIDIA H200)." in drawing.alt
     assert "Without dev BLEU, therefore not shown: en-de/conv/1." in drawing.alt
     assert drawing.alt.endswith("en-de/mine/2 70.0 at 4e+15 FLOPs, 2e+03 s.")

@@ -200,7 +200,7 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
     styles = dict(zip(runs["hardware"].unique(), cycle(_STYLES)))
     figure, grid = style.new(style.PAGE_INCHES, 3.0, ncols=2, sharey=True)
     for axes, (cost, unit) in zip(grid, claim.EQUAL_COSTS.items(), strict=True):
-        for run in runs[::-1].itertuples():  # reversed, because the last one drawn determines the legend's style
+        for run in runs.itertuples():
             curve = costs[run.name].iloc[1:].round(6)  # without 0, because the axis is logarithmic
             look = {"color": colors[run.experiment], "ls": styles[run.hardware], "label": run.experiment}
             axes.plot(curve[cost], curve["dev_bleu"], lw=0.9, **look)
@@ -212,6 +212,8 @@ def cost_curves(*, metrics: list[str], score: list[str], dev_label: str, expecte
             style.empty(axes, "none logged")
     grid[0].set_ylabel("dev BLEU")
     style.legend_below(figure, columns=len(colors) or 1, order=list(colors))
+    for line in figure.legends[0].get_lines():  # only colours, because the runs of a row may have several styles
+        line.set_linestyle("-")
     machines = "; ".join(f"{_STYLES[line]}: {hardware}" for hardware, line in styles.items())
     caption = (
         f"BLEU of greedy search on the first sentences of the dev set {dev_label}, over the cumulative cost of "
