@@ -11,12 +11,11 @@ from typing import Annotated, Any, BinaryIO
 
 from cyclopts import Parameter
 from cyclopts.types import File, NonNegativeFloat, PositiveInt
-from msgspec.structs import asdict
 
 from transformer.commands import require_separate
 from transformer.device import use_threads
 from transformer.storage.files import LONGEST_LINE, InputError, decode_lines, groups, open_input, replacing, split_lines
-from transformer.storage.records import parse_json, run_name
+from transformer.storage.records import parse_json
 from transformer.translation.translator import TooLong, Translation, open_translator
 
 logger = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ def translate(
     asked = {"beam_size": beam_size, "length_penalty": length_penalty, "n_best": n_best or 1}
     if sys.stderr.isatty():  # a terminal, not a job's log
         about = translator.experiment
-        logger.info("%s, %s to %s. Data: %s.", run_name(asdict(about)), about.source, about.target, about.label)
+        logger.info("%s, %s to %s. Data: %s.", about.name, about.source, about.target, about.label)
         logger.info("The model can translate only text like its training data.")
     given = None if sentence is None else BytesIO(sentence.encode(errors="surrogateescape"))
     reading = open_input(input) if input else nullcontext(given or sys.stdin.buffer)

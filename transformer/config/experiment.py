@@ -247,6 +247,11 @@ class Experiment(Section):
     preprocessing: Preprocessing = _as("preparation")
     logging: Logging = _as("running")
 
+    @property
+    def name(self) -> str:
+        """Return task/experiment/seed."""
+        return f"{self.task}/{self.experiment}/{self.seed}"
+
     def digest(self, data_sha256: str, initial_sha256: str | None = None) -> str:
         """Return a training's digest: the hash of all settings that change its result, its data and initial weights."""
         training = given(self) | {"data": data_sha256}  # defaults are left out, so a new option keeps older digests

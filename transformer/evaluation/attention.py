@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
-from msgspec.structs import asdict
 
 from transformer.evaluation.analyses.heads import KINDS
 from transformer.storage.files import InputError, draw, read_lines
-from transformer.storage.records import Positive, run_name
+from transformer.storage.records import Positive
 
 if TYPE_CHECKING:
     from transformer.translation.translator import Translation, Translator
@@ -94,7 +93,7 @@ def weights_in(
             raise InputError("attention: expected finite weights, found others")
         pairs.append(about | pair | {kind: _short(pair[kind].tolist()) for kind in KINDS})
     sizes = {"layers": experiment.model.N, "heads": experiment.model.h}
-    return {"run": run_name(asdict(experiment)), "label": experiment.label, **sizes, "sentences": pairs}
+    return {"run": experiment.name, "label": experiment.label, **sizes, "sentences": pairs}
 
 
 def _short(values: list | float) -> list | float:

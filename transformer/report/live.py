@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import uvicorn
 from msgspec import Meta
-from msgspec.structs import asdict
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -31,7 +30,7 @@ from transformer.report import environment
 from transformer.report.figures import COLORS
 from transformer.storage.files import InputError, reason
 from transformer.storage.reading import Section
-from transformer.storage.records import parse_json, read_summed, run_name
+from transformer.storage.records import parse_json, read_summed
 from transformer.translation.translator import open_translator
 
 HOST = "127.0.0.1"
@@ -87,13 +86,12 @@ class Trial:
     def about(self) -> dict[str, str]:
         """Return the run's name and languages."""
         known = self.experiment
-        return {"run": run_name(asdict(known)), "source": known.source, "target": known.target}
+        return {"run": known.name, "source": known.source, "target": known.target}
 
     def page(self) -> str:
         template = environment().get_template("serve.html")
         return template.render(
             experiment=self.experiment,
-            run=run_name(asdict(self.experiment)),
             example=self.example(),
             words=self.experiment.preprocessing.max_words,
             settings={"target": self.experiment.target, "bytes": _BODY},

@@ -3,11 +3,9 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch
-from msgspec.structs import asdict
 
 from transformer.config.experiment import Model, load
 from transformer.report.figures.style import COLUMN_INCHES, LINE_INCHES, MEDIUM, Drawing, canvas, label
-from transformer.storage.records import run_name
 
 _STROKE = 0.8  # points
 # Fill colours with good contrast to black text and with different lightness.
@@ -30,7 +28,7 @@ _STEP, _LETTERS, _TITLE, _PILE = 0.13, 0.22, 2.22, 0.035
 def figure1(*, experiment: str) -> Drawing:
     """Draw §3's encoder and decoder with the sizes, sub-layers, norms and positions in an experiment.yaml."""
     settings = load(experiment)
-    model, run = settings.model, run_name(asdict(settings))
+    model, run = settings.model, settings.name
     boxes = [(number, *own) for sublayer in _DECODER_LAYER for number, own in enumerate(_blocks(model, sublayer))]
     height = sum(_gap_below(number, tint) + _height_of(text) for number, text, tint in boxes)
     height += _GAP + _height_of("Norm") if model.norm == "pre" else 0
@@ -155,7 +153,7 @@ def _draw_embedding(axes: Axes, x: float, name: str, side: int, model: Model) ->
 def figure2(*, experiment: str) -> Drawing:
     """Draw dot-product attention (§3.2), and multi-head attention with the sizes of an experiment.yaml."""
     settings = load(experiment)
-    model, run = settings.model, run_name(asdict(settings))
+    model, run = settings.model, settings.name
     name = f"{'Scaled ' * model.scaled}Dot-Product Attention"
     figure, axes = canvas(COLUMN_INCHES, 2.4)
     _draw_dot_product(axes, 0.72, model)

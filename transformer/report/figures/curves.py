@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
-from msgspec.structs import asdict
 
 from transformer.config.experiment import load, rate, verified_run
 from transformer.config.scales import PARSER
@@ -20,7 +19,7 @@ from transformer.report.figures import COLORS, style
 from transformer.report.tables import claim
 from transformer.report.tables.cells import missing
 from transformer.report.tables.table1 import accuracies
-from transformer.storage.records import Measured, Recalled, read_metrics, read_summed, run_name
+from transformer.storage.records import Measured, Recalled, read_metrics, read_summed
 
 _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 _OTHERS = "other rows of Tables 3 and 5"
@@ -41,7 +40,7 @@ def positions(*, experiment: str, weights: str) -> style.Drawing:
     from transformer.model.weights import load_model
 
     settings = verified_run(Run(Path(experiment).parent), Path(weights))
-    run, learned = run_name(asdict(settings)), settings.model.positions == "learned"
+    run, learned = settings.name, settings.model.positions == "learned"
     model = require_transformer(load_model(weights, settings.model), "positional encoding")
     # Rounding removes digits that depend on the processor.
     table = model.embedding.position_table.detach().cpu().numpy()[:100].round(5)
