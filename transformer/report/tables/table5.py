@@ -5,9 +5,7 @@ row compares runs without and with a part of the model, or is an analysis of tra
 """
 
 from collections.abc import Iterable
-from itertools import groupby
 from math import nan
-from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -22,9 +20,8 @@ from transformer.report.tables.table3 import read_last
 from transformer.storage.records import read_of_run, run_name
 
 _PERPLEXITY = "perplexity"  # the only row that compares perplexity; the others compare BLEU
-ANALYSIS_OF = {
-    row: name for name, analysis in ANALYSES.items() for row in analysis.rows
-}  # names of analyses by row of table5.csv
+# Names of analyses by row of table5.csv.
+ANALYSIS_OF = {row: name for name, analysis in ANALYSES.items() for row in analysis.rows}
 
 
 def table5(
@@ -49,17 +46,17 @@ def table5(
     printed = read_claims(paper)
     published = lay_out(printed[printed["published"] != ""], _PUBLISHED_COLUMNS)
     named = {*printed["row"], *printed["against"]}
-    others = [
-        name for name in runs["experiment"].unique() if name in ablations and name not in named
-    ]  # a user's own ablations
+    # A user's own ablations:
+    others = [name for name in runs["experiment"].unique() if name in ablations and name not in named]
     blank = dict.fromkeys(printed, "") | {"against": "base", "effect": nan}
     every = printed.to_dict("records")
     every += [blank | {"claim": f"For comparison: `{name}`.", "row": name} for name in others]
     sets = [(measured, measured[~measured["experiment"].isin(ablations)]) for measured in (runs, tested)]
-    compared = [row for claim in every for row in _compare_claim(claim, sets, analysed)]
-    frame = _frame_of(compared)
-    found = frame[["p", "p_holm", "test_p", "test_p_holm"]].assign(firm=cells.firm(frame)).to_dict("records")
-    rows = _lines([row | values for row, values in zip(compared, found, strict=True)])
+    frame = pd.DataFrame(row for claim in every for row in _compare_claim(claim, sets, analysed))
+    frame = frame.reindex(columns=[*_OF_CLAIM, *_OF_SET, *(f"test_{name}" for name in _OF_SET)])
+    for p in ("p", "test_p"):
+        frame[f"{p}_holm"] = significance.holm(frame[p])
+    rows = _lines(frame.assign(firm=cells.firm(frame)))
     there = [f"{analysis}:{name}" for analysis, files in analysed.items() for name in files["name"]]
     unmeasured = ", ".join(name.replace(":", " of ") for name in cells.missing(expected_analyses, there))
     notes = [*cells.fixed("table5.how", "table5.detail"), lay_out(rows, _CLAIM_COLUMNS, detail=True)]
@@ -73,9 +70,17 @@ def table5(
             sentences = f"Measured on {files['sentences'].iloc[0]:,} sentences of the dev set."
             grid = [{heading: _cell(value) for heading, value in row.items()} for row in analysis.grid(files)]
             notes += [f"{analysis.note} {sentences}", Grid(analysis.words, grid)]
-    own = runs[runs["experiment"].isin({row["row"] for row in compared})]
+    own = runs[runs["experiment"].isin(frame["row"])]
     notes += cells.provenance(own, {"bleu": "BLEU", "dev_perplexity": "Perplexity"}, cells.note("table5", "trained"))
-    return cells.captioned("table5", lay_out(rows, _CLAIM_COLUMNS), notes, label=dev_label, test_label=label), frame
+    table = cells.captioned("table5", lay_out(rows, _CLAIM_COLUMNS), notes, label=dev_label, test_label=label)
+    unwritten = [f"test_{name}" for name in ("score", "against", "deviation", "seeds", "seeds_against", "runs")]
+    return table, frame.drop(columns=unwritten).astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
+
+
+# The frame's columns: of a claim, and of a comparison on one set.
+_OF_CLAIM = ["section", "claim", "row", "expected", "compared"]
+_OF_SET = ["score", "against", "value", "low", "high", "p", "p_holm", "deviation", "seeds", "seeds_against", "runs"]
+_OF_SET += ["verdict"]
 
 
 def read_claims(path: str) -> pd.DataFrame:
@@ -88,80 +93,66 @@ def read_claims(path: str) -> pd.DataFrame:
 def _compare_claim(
     claim: dict[str, Any], sets: list[tuple[pd.DataFrame, pd.DataFrame]], analysed: dict[str, pd.DataFrame]
 ) -> list[dict[str, Any]]:
-    """Test a claim. Add `compared`, differences and verdicts in a row for each comparison.
+    """Test a claim. Return a row for each comparison with its difference and its verdict.
 
     sets: for dev and test set, all runs, and Table 3's runs, which are the pool. A trained row has a second difference
-    `test`, with averaged weights on the test set.
+    on the test set, with averaged weights. The names of its columns begin with `test_`.
     """
     row, against = claim["row"], claim["against"]
     if name := ANALYSIS_OF.get(row):
         pairs = ANALYSES[name].compare(row, analysed[name]) if len(analysed[name]) else []
-        compared = [(words, _tell(claim, own, other), (None, "")) for words, own, other in pairs]
+        compared = [{"compared": words} | _tell(claim, own, other) for words, own, other in pairs]
     else:
+        dev, test = (
+            _tell(claim, *(measured[measured["experiment"] == name] for name in (row, against)), pool)
+            for measured, pool in sets
+        )
         words = f"`{row}` − `{against}`" if row in set(sets[0][0]["experiment"]) else ""
-        told = []
-        for measured, pool in sets:
-            own, other = (measured[measured["experiment"] == name] for name in (row, against))
-            told.append(_tell(claim, own, other, pool))
-        compared = [(words, *told)]
-    rows = []
-    for words, (difference, said), (test, said_of_test) in compared or [("", (None, "not run"), (None, ""))]:
-        found = {"compared": words, "difference": difference, "verdict": said, "test": test}
-        found |= {"runs": getattr(difference, "runs", ""), "test_runs": getattr(test, "runs", "")}
-        rows.append(claim | found | {"test_verdict": said_of_test if test else ""})
-    return rows
+        compared = [{"compared": words} | dev]
+        if "value" in test:
+            compared[0] |= {f"test_{name}": value for name, value in test.items()}
+    start = claim | {"against": nan, "test_verdict": ""}  # from here on, `against` is the other system's score
+    return [start | each for each in compared or [{"compared": "", "verdict": "not run"}]]
 
 
-def _tell(claim: dict[str, Any], own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None):
+def _tell(
+    claim: dict[str, Any], own: pd.DataFrame, other: pd.DataFrame, pool: pd.DataFrame | None = None
+) -> dict[str, Any]:
     """Return the difference between two systems, if both have runs, and the verdict."""
     if not (len(own) and len(other)):
-        return None, "not run"
+        return {"verdict": "not run"}
     difference = cells.paired(own, other, pool)
     least = 0.0 if claim["row"] == _PERPLEXITY else significance.TRANSLATES
-    return difference, significance.verdict(claim["expected"], difference, claim["effect"], least)
+    verdict = significance.verdict(claim["expected"], difference, claim["effect"], least)
+    return difference._asdict() | {"verdict": verdict}
 
 
-def _frame_of(compared: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return a row per comparison with all digits for the CSV file."""
-    rows = []
-    for row in compared:
-        start = {name: row[name] for name in ("section", "claim", "row", "expected", "compared")}
-        values = {name: getattr(row["difference"], name, None) for name in significance.Difference._fields}
-        second = {f"test_{name}": getattr(row["test"], name, None) for name in ("value", "low", "high", "p")}
-        rows.append(start | values | {"verdict": row["verdict"]} | second | {"test_verdict": row["test_verdict"]})
-    frame = pd.DataFrame(rows).astype(dict.fromkeys(["seeds", "seeds_against"], "Int64"))
-    for p in ("p", "test_p"):
-        frame.insert(frame.columns.get_loc(p) + 1, f"{p}_holm", significance.holm(frame[p]))
-    return frame
-
-
-def _lines(compared: list[dict[str, Any]]) -> pd.DataFrame:
+def _lines(compared: pd.DataFrame) -> pd.DataFrame:
     """List a line per comparison. Several comparisons of one claim follow a line with the claim."""
-    rows = []
-    for _, same in groupby(compared, key=itemgetter("claim", "row", "against")):
-        several = list(same)
-        if len(several) > 1:
-            blank = dict.fromkeys(("expected", "compared", "verdict", "test_verdict"), "")
-            blank |= dict.fromkeys(("difference", "test"))
-            blank |= dict.fromkeys(("p", "p_holm", "test_p", "test_p_holm"), nan)
-            own = [row | {"claim": f"– {row['compared']}", "section": "", "compared": ""} for row in several]
-            several = [several[0] | blank, *own]
-        rows += several
-    return pd.DataFrame(rows)
+    lines = []
+    for (claim, section), same in compared.groupby(["claim", "section"], sort=False):
+        rows = same.to_dict("records")
+        if len(rows) > 1:
+            blank = dict.fromkeys(("row", "expected", "compared", "verdict", "test_verdict"), "")
+            lines.append({"claim": claim, "section": section, "firm": False} | blank)
+            rows = [row | {"claim": f"– {row['compared']}", "section": "", "compared": ""} for row in rows]
+        lines += rows
+    return pd.DataFrame(lines, columns=compared.columns)
 
 
-def _difference_column(heading: str, text: str, detail: bool = False, key: str = "difference") -> Column:
-    """Return a cell function for a difference in BLEU or perplexity. Its format has the fields as texts."""
+def _difference_column(heading: str, text: str, detail: bool = False, prefix: str = "") -> Column:
+    """Return a column with a difference in BLEU or perplexity. Its format has the fields as texts."""
 
     def cell(row: dict) -> Cell:
-        difference, perplexity = row[key], row["row"] == _PERPLEXITY
-        if difference is None:
+        difference = {name: row[prefix + name] for name in significance.Difference._fields}
+        if pd.isna(difference["value"]):
             return Cell("")
-        decimals, unit = (2, " PPL") if perplexity else (1, "")
-        texts = {name: cells.difference_text(getattr(difference, name), decimals) for name in ("value", "low", "high")}
-        texts["score"] = cells.mean_text(difference.score, difference.deviation, decimals)
-        texts["seeds"] = " / ".join(map(str, dict.fromkeys((difference.seeds, difference.seeds_against))))
-        return cells.ours(text.format(**texts, unit=unit), difference.runs)
+        decimals, unit = (2, " PPL") if row["row"] == _PERPLEXITY else (1, "")
+        texts = {name: cells.difference_text(difference[name], decimals) for name in ("value", "low", "high")}
+        texts["score"] = cells.mean_text(difference["score"], difference["deviation"], decimals)
+        counts = (f"{difference[name]:.0f}" for name in ("seeds", "seeds_against"))
+        texts["seeds"] = " / ".join(dict.fromkeys(counts))
+        return cells.ours(text.format(**texts, unit=unit), difference["runs"])
 
     return Column(heading, cell, detail)
 
@@ -172,11 +163,11 @@ _CLAIM_COLUMNS = [
     cells.verdict_column("dev", "verdict", "runs"),
     cells.verdict_column("test", "test_verdict", "test_runs"),
     _difference_column("Dev", _WHOLE),
-    _difference_column("Test", _WHOLE, key="test"),
+    _difference_column("Test", _WHOLE, prefix="test_"),
     Column("Compared: expected", lambda row: ": ".join(filter(None, (row["compared"], row["expected"]))), text=True),
     Column("§", "section", detail=True, text=True),
     _difference_column("First, dev", "{score}", detail=True),
-    _difference_column("First, test", "{score}", detail=True, key="test"),
+    _difference_column("First, test", "{score}", detail=True, prefix="test_"),
     cells.p_column("dev", "runs"),
     cells.p_column("test", "test_runs", "test_"),
     _difference_column("Seeds", "{seeds}", detail=True),
