@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from transformer.config.experiment import POSITIONS
 from transformer.data.corpus import TOKEN, TokenArray
@@ -17,10 +18,8 @@ from transformer.layout import Data, Run
 from transformer.model.seq2seq import Seq2Seq
 from transformer.storage.files import InputError, draw, read_pairs, require_file, sha256
 from transformer.training.batches import ParallelText, plan_batches
-from transformer.training.loss import CHUNK_CPU, CHUNK_CUDA, perplexity
+from transformer.training.loss import perplexity
 from transformer.translation.translator import Translator, open_translator
-
-_TOKENS_AT_ONCE = 4 * POSITIONS  # tokens per side of a batch under teacher forcing; affects only speed
 
 
 class _Predictions(NamedTuple):
@@ -58,21 +57,15 @@ class EvaluatedRun:
     def predict(self, model: Seq2Seq | None = None) -> _Predictions:
         """Predict the target tokens of `text` in order (§3.1). model: replaces the run's model, in evaluation mode."""
         model, text = model or self.translator.model, self.text
-        device, offsets = model.device, text.target.offsets
-        columns = torch.empty(len(_Predictions._fields), len(text.target.ids), dtype=torch.float64)
-        weight, chunk = model.output_weight(), CHUNK_CUDA if device.type == "cuda" else CHUNK_CPU
-        for indices in plan_batches(0, 0, text.lengths, (_TOKENS_AT_ONCE, _TOKENS_AT_ONCE)):
-            batch = text.batch(indices, device)
+        offsets, columns = text.target.offsets, np.empty((len(_Predictions._fields), len(text.target.ids)))
+        for indices in plan_batches(0, 0, text.lengths, (POSITIONS, POSITIONS)):  # small: logits are [n, V]
+            batch = text.batch(indices, model.device)
             places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
-            output, parts = model(batch.source, batch.target), []
-            for x, label in zip(output.split(chunk), batch.labels.split(chunk), strict=True):
-                logits = x @ weight.T  # few of the [n, V] logits exist at once
-                log_total = logits.logsumexp(dim=1)
-                best = logits.max(dim=1)
-                loss = log_total - logits.gather(1, label[:, None])[:, 0]
-                parts.append(torch.stack([loss, (best.values - log_total).exp(), best.indices == label]))
-            columns[:, places] = torch.cat(parts, dim=1).double().cpu()
-        return _Predictions(*columns.numpy())
+            log_p = (model(batch.source, batch.target) @ model.output_weight().T).log_softmax(dim=1)
+            best, loss = log_p.max(dim=1), F.nll_loss(log_p, batch.labels, reduction="none")
+            found = torch.stack([loss, best.values.exp(), best.indices == batch.labels])
+            columns[:, places] = found.cpu()
+        return _Predictions(*columns)
 
     def score(self, translator: Translator | None = None, **search: float) -> dict[str, Any]:
         """Translate the sources, and return their `bleu`. translator, search: replace the run's own."""

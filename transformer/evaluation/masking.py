@@ -5,19 +5,18 @@ Masking is the test of Michel et al. (2019), Are sixteen heads really better tha
 key at the same relative position has distance 0.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from transformer.config.experiment import POSITIONS
 from transformer.model.seq2seq import Seq2Seq
-from transformer.model.transformer import attentions, hooked
+from transformer.model.transformer import attention_weights, attentions
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loss import smoothed_cross_entropy
 
@@ -58,7 +57,6 @@ class TeacherForced:
         groups = plan_batches(0, 0, lengths, (_BATCH_CUDA if device.type == "cuda" else _BATCH,) * 2)
         self.model = model
         self.batches = [text.batch(kept[group], device) for group in groups]
-        self.lengths = [torch.from_numpy(lengths[:, group]).to(device) for group in groups]  # [2, B], source and target
         self.memories = [model.encode(batch.source) for batch in self.batches]  # with no head masked
 
     @torch.inference_mode()
@@ -85,50 +83,26 @@ def _curve(heads: Iterable[Head], chosen: TeacherForced, everything: TeacherForc
         yield least, everything.loss(removed)
 
 
-@torch.inference_mode()
-def distances(text: TeacherForced) -> dict[str, Tensor]:
+def distances(model: Seq2Seq, text: ParallelText) -> dict[str, np.ndarray]:
     """Return the mean distance over all queries of each head, by kind of attention: [N + 1, h].
 
     The last row is the distance of a head with uniform weights over the visible tokens.
     """
-    layers = attentions(text.model)
-    sums = {kind: torch.zeros(len(modules) + 1, text.model.config.h).double() for kind, modules in layers.items()}
-    queries = dict.fromkeys(layers, 0)
-
-    def add(row: Tensor, queries: Tensor, keys: Tensor, weights: Tensor) -> None:
-        row += _total_distance(queries, keys, weights)
-
-    for batch, (source, target) in zip(text.batches, text.lengths, strict=True):
-        sides = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-        with ExitStack() as stack:
-            for kind, modules in layers.items():
-                add(sums[kind][-1], *sides[kind], _equal_weights(*sides[kind], causal=kind == "decoder"))
-                queries[kind] += int(sides[kind][0].sum())
-                for row, module in zip(sums[kind], modules, strict=False):
-                    stack.enter_context(hooked(module, partial(add, row, *sides[kind])))
-            text.model(batch.source, batch.target)
+    sums, queries = defaultdict(float), Counter()
+    for source, target in zip(text.source, text.target, strict=True):
+        for kind, weights in attention_weights(model, source.tolist(), target.tolist()).items():
+            L_q, L_k = weights.shape[2:]
+            i, j = np.ogrid[:L_q, :L_k]
+            far = np.abs(j - i * (L_k / L_q))
+            visible = (j <= i) | (kind != "decoder")
+            uniform = (far * visible).sum(axis=1) / visible.sum(axis=1)
+            of_heads = np.einsum("nhqk,qk->nh", weights.numpy(), far)
+            sums[kind] += np.vstack([of_heads, np.full(model.config.h, uniform.sum())])
+            queries[kind] += L_q
     return {kind: rows / queries[kind] for kind, rows in sums.items()}
 
 
-def _total_distance(queries: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
-    """Return each head's sum of distances over the queries of a batch: [h].
-
-    queries, keys: [B] lengths of the sentences on either side. weights: [B, h, L_q, L_k], 0 on padded keys.
-    """
-    i, j = (torch.arange(length, device=weights.device) for length in weights.shape[2:])
-    here = i * (keys / queries)[:, None]  # the query's relative position, among the keys: [B, L_q]
-    far = (j - here[:, :, None]).abs() * (i < queries[:, None])[:, :, None]
-    return torch.einsum("bhqk,bqk->h", weights, far).double().cpu()
-
-
-def _equal_weights(queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
-    """Return uniform weights over each query's visible keys: [B, 1, L_q, L_k]."""
-    i, j = (torch.arange(int(side.max()), device=side.device) for side in (queries, keys))
-    seen = (j < keys[:, None])[:, None, None, :] & ((j <= i[:, None]) | (not causal))
-    return seen / seen.sum(dim=-1, keepdim=True)
-
-
-def importance(kind: str, far: Tensor, chosen: TeacherForced, everything: TeacherForced) -> dict[str, Any]:
+def importance(kind: str, far: np.ndarray, chosen: TeacherForced, everything: TeacherForced) -> dict[str, Any]:
     """Return the importance and the distances of the heads of one kind. far: [N + 1, h], from `distances`."""
     config, loss = everything.model.config, everything.loss()
     layers = [[Head(kind, layer, head) for head in range(config.h)] for layer in range(config.N)]

@@ -64,7 +64,7 @@ class Heads(analysis.Analysis):
         model, count = run.translator.model, len(run.sources)
         everything = TeacherForced(model, run.text, range(count))
         chosen = TeacherForced(model, run.text, draw(range(count), count, settings.choose))
-        far = distances(everything)
+        far = distances(model, run.text)
         kinds = {kind: importance(kind, far[kind], chosen, everything) for kind in far}
         scores = [{"kind": None, "masked": 0} | run.score()]
         for kind, found in kinds.items():
