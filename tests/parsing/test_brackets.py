@@ -27,7 +27,7 @@ def tree(text: str) -> Tree:
 
 
 def read_line(line: str) -> Tree:
-    return [event for _, tree in parse_trees([line], "a test") for event in tree]
+    return [event for tree in parse_trees([line], "a test") for event in tree]
 
 
 def counted(gold: str, test: str, by_gold: bool = False) -> SentenceCounts:

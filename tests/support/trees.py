@@ -42,5 +42,5 @@ trees = st.recursive(
 
 def read(text: str) -> list:
     """Return the only tree in a text."""
-    ((_, tree),) = parse_trees(text.split("\n"), "text")
+    (tree,) = parse_trees(text.split("\n"), "text")
     return tree

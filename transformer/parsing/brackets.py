@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -163,4 +164,4 @@ def read_gold_and_test(gold: str | Path, test: str | Path, *digests: Any) -> Ite
 
 def parse_line(line: str, name: str | Path, number: int) -> Tree:
     """Read all trees on a line as one tree."""
-    return [event for _, tree in parse_trees([line], name, number) for event in tree]
+    return list(chain.from_iterable(parse_trees([line], name, number)))

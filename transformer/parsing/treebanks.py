@@ -118,7 +118,7 @@ def _read_gum(path: str | Path, split: str) -> tuple[Iterator[Tree], list[str]]:
 
 
 def _cleaned(lines: Iterable[str], name: str | Path) -> Iterator[Tree]:
-    return filter(None, (clean(tree) for _, tree in parse_trees(lines, name)))
+    return filter(None, map(clean, parse_trees(lines, name)))
 
 
 def linearize_split(

@@ -51,21 +51,21 @@ Tree = list[Open | Leaf | Close]
 def one_a_line(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[Tree]:
     """Yield the tree on each line. Raises InputError like `parse_trees`, and on a line without exactly one tree."""
     for number, line in enumerate(lines, start=first):
-        trees = [tree for _, tree in parse_trees([line], name, number)]
+        trees = list(parse_trees([line], name, number))
         if len(trees) != 1:
             raise InputError(f"{name}, line {number}: expected one tree, found {len(trees)}")
         yield trees[0]
 
 
-def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[tuple[int, Tree]]:
-    """Yield all trees in `lines`, each with the number of its first line. A tree may begin and end anywhere on a line.
+def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Iterator[Tree]:
+    """Yield all trees in `lines`. A tree may begin and end anywhere on a line.
 
     first: number of the first line. Raises InputError, naming `name` and the line, if a tree is malformed.
     """
     tree: Tree = []
     labels: list[str] = []  # labels of the open constituents
     inside: list[str] | None = None  # label and word in the last bracket, while its kind is unknown
-    begin = 0
+    begin = 0  # the tree's first line
     for number, line in enumerate(lines, start=first):
         for token in _BRACKET_OR_WORD.findall(line):
             begin = begin or number
@@ -86,7 +86,7 @@ def parse_trees(lines: Iterable[str], name: str | Path, first: int = 1) -> Itera
                 case _:
                     raise InputError(f"{name}, line {number}: expected (label ...) or (tag word), found '{token}'")
             if inside is None and not labels:
-                yield begin, tree
+                yield tree
                 tree, begin = [], 0
     if begin:
         missing = len(labels) + (inside is not None)
