@@ -74,14 +74,14 @@ def expand(alive: Tensor, log_probabilities: Tensor, most: int) -> tuple[Tensor,
     tokens. With the tokens in no group, they contain the `most` best. Ranking groups is cheaper than tokens.
     """
     B, K, V = log_probabilities.shape
-    if B * K * V <= _FEW:
+    if B * K * V <= _FEW or V < _SEARCH_GROUP:
         return (log_probabilities + alive[:, :, None]).flatten(1).topk(min(most, K * V), dim=1)
     groups = V // _SEARCH_GROUP  # a group has every groups-th token; the few remaining tokens are in no group
     grouped = log_probabilities[:, :, : groups * _SEARCH_GROUP].unflatten(2, (_SEARCH_GROUP, groups))
     likeliest = (grouped.amax(dim=2) + alive[:, :, None]).flatten(1)
     chosen = likeliest.topk(min(most, K * groups), dim=1, sorted=False).indices[:, :, None]
-    members = torch.arange(0, groups * _SEARCH_GROUP, max(groups, 1), device=alive.device)
-    first = chosen // max(groups, 1) * V + chosen % max(groups, 1)
+    members = torch.arange(0, groups * _SEARCH_GROUP, groups, device=alive.device)
+    first = chosen // groups * V + chosen % groups
     candidates = (first + members).flatten(1)
     if V % _SEARCH_GROUP:
         rows, rest = (torch.arange(*each, device=alive.device) for each in ((K,), (groups * _SEARCH_GROUP, V)))

@@ -257,11 +257,8 @@ def search(
     several = device.type == "cpu" and min(threads, len(batches)) > 1  # parallel batches, each in one thread
     torch.set_num_threads(1 if several else threads)
     try:
-        if several:
-            with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(decode, batches))
-        else:
-            found = list(map(decode, batches))
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(decode, batches) if several else map(decode, batches))
     finally:
         torch.set_num_threads(threads)
     results: list[list[Scored]] = [[]] * len(sentences)
