@@ -53,11 +53,9 @@ class Averaging(analysis.Analysis):
             require(folder, model.state_dict(), tensors)
             tensors = with_statistics(tensors, run.translator.experiment, run.data, model.device)
             model.load_state_dict(tensors)
-            translator = replace(
-                run.translator, model=model
-            )  # a new translator, because each translator prepares the weights once
             found = {"checkpoints": count, "steps": steps[-count:], "perplexity": run.predict(model).perplexity}
-            averages.append(found | run.score(translator))
+            # A new translator, because each translator prepares the weights once.
+            averages.append(found | run.score(replace(run.translator, model=model)))
         return {"averages": averages}
 
     def compare(self, row: str, files: analysis.DataFrame) -> list[analysis.Pair]:

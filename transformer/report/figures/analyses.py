@@ -32,10 +32,8 @@ _LINES = {  # titles by a Transformer's positions, or by architecture
 }
 _APART = 1.025  # factor between equal lengths of two kinds of positions, so that error bars do not overlap
 _POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]
-_PARTS = {
-    "single": {},
-    "joined": {"linestyle": "--", "markerfacecolor": "white"},
-}  # styles of single and joined sentences
+# Styles of single and joined sentences.
+_PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}}
 
 
 def head_importance(*, heads: str) -> Drawing:

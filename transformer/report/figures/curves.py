@@ -25,12 +25,8 @@ _LOGGED = {"dev_perplexity": "dev perplexity", "dev_bleu": "dev BLEU"}
 _OTHERS = "other rows of Tables 3 and 5"
 _OTHERS_LOOK = {"color": style.GREY, "lw": 0.5, "alpha": 0.7, "label": _OTHERS}
 _WORSE = 1.25  # times base's final perplexity: the minimum for a named curve
-_STYLES = {
-    "-": "solid",
-    "--": "dashed",
-    ":": "dotted",
-    "-.": "dash-dotted",
-}  # matplotlib's line styles with their names
+# Matplotlib's line styles with their names.
+_STYLES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}
 _LATE = 0.15  # share of the steps that is ignored for the limits of the vertical axis
 
 
@@ -127,27 +123,18 @@ def recall(*, recall: str) -> style.Drawing:
     axes.minorticks_off()
     axes.grid(axis="y")
     style.legend_below(figure, columns=2)
-    settings = measured["settings"]
+    settings, conv = measured["settings"], measured["settings"]["models"].get("conv")
+    reach = conv["N"] * (conv["k"] // 2) if conv else "nearest"
+    parameters = round(float(np.mean([model["parameters"] for model in measured["models"]])), -3)
     caption = (
-        f"Recall by distance (§4). Encoders with about {_parameters(measured):,} parameters read key-value pairs "
+        f"Recall by distance (§4). Encoders with about {parameters:,} parameters read key-value pairs "
         f"between filler tokens and predict the value of the last key. Mean and range of {len(settings['seeds'])} "
         f"seeds after {settings['steps']:,} steps on all distances together. The path between two positions is one "
         "step for attention, the distance for recurrence, and the number of blocks for a convolution. The convolution "
-        f"reaches only {_reach(settings)} tokens to each side."
+        f"reaches only {reach} tokens to each side."
     )
     alt = "Lines of accuracy over distance, which is logarithmic. "
     return style.Drawing(figure, caption, f"{alt}At {distances[-1]} tokens: {'; '.join(at_longest)}.")
-
-
-def _parameters(measured: Recalled) -> int:
-    """Return the mean number of parameters, rounded to thousands."""
-    return round(float(np.mean([model["parameters"] for model in measured["models"]])), -3)
-
-
-def _reach(settings: dict) -> str:
-    """Return the reach of a convolutional encoder, in tokens to each side."""
-    conv = settings["models"].get("conv")
-    return f"{conv['N'] * (conv['k'] // 2)}" if conv else "nearest"
 
 
 def curves(*, metrics: list[str], dev_label: str, expected: list[str]) -> style.Drawing:

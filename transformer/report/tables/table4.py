@@ -78,9 +78,8 @@ _PARSER_COLUMNS = [
     Column("Recall", cells.mean("recall", 1), detail=True),
     Column("Precision", cells.mean("precision", 1), detail=True),
     Column("F1, constrained", cells.mean("f1_constrained", 1), detail=True),
-    Column(
-        "F1, dev", cells.mean("f1_dev", 1), detail=True
-    ),  # §6.3 uses it to choose dropout, learning rate and beam size
+    # §6.3 uses this score to choose dropout, learning rate and beam size.
+    Column("F1, dev", cells.mean("f1_dev", 1), detail=True),
     Column(
         "F1, EVALB",
         lambda row: cells.ours(f"{cells.mean('f1_evalb', 1)(row)} ({row['errors_evalb']:g} left out)", row["runs"]),
