@@ -61,7 +61,7 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
             scored = [read_translated(path) for path in paths if path.exists()]
             of_these = [each["scores"] for each in scored if each["run"].get("weights_sha256") == weights]
             scores = of_these[0] if of_these else {}
-            template = environment(Path(__file__).parent / "templates", autoescape=False).get_template("card.md")
+            template = environment().get_template("card.md")
             card = template.render(
                 run=asdict(experiment) | record,
                 preprocessing=experiment.preprocessing,
@@ -71,7 +71,7 @@ def export(*, run: Path, to: Path, format: Literal["safetensors", "marian"] = "s
                 scores=variants(scores),
                 paper=scores.get("paper"),
             )
-            (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+            (folder / "README.md").write_text(f"{card}\n", encoding="utf-8", newline="\n")
         files = sums_of(sorted(folder.iterdir()))
         about = {"format": format, "exported": now(), "commit": commit(), "weights": read_weights(trained.average)[1]}
         write_json(folder / MANIFEST, about | {"sha256": files}, indent=1)
