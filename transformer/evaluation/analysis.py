@@ -5,15 +5,17 @@ BLEU is computed on the dev set's plain text. `draws` are BLEU on resampled sets
 cross-entropy over target tokens, in nats, with the reference as the decoder's input.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 from msgspec import Meta
 
 from transformer.config.experiment import described
+from transformer.evaluation.scores import require_one
 from transformer.layout import Data, Run
 from transformer.storage.reading import Section
-from transformer.storage.records import Amount, Checksum, Draws, Positive, RunRecord
+from transformer.storage.records import Amount, Checksum, Draws, Positive, RunRecord, read_of_run, run_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,7 +26,7 @@ else:  # the imports take seconds
 
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=1000)]], Meta(min_length=1)]
 Beams = Annotated[Numbers, described("Beam sizes, each of which translates the dev set (§5.4, §6.1).")]
-RUN_KEYS = ["name", "experiment", "seed"]
+RUN_KEYS = ["task", "experiment", "seed", "scale", "fidelity"]
 
 
 class RunSettings(Section, kw_only=True):
@@ -70,7 +72,7 @@ Pair = tuple[str, DataFrame, DataFrame]  # a description of the comparison, and 
 class Analysis:
     """An analysis of trained runs, as config.yaml, the workflow, `analyse` and Table 5 use it.
 
-    The frames `files` have a row per file, with the keys of `Result` and RUN_KEYS.
+    The frames `files` are results of `read`.
     """
 
     Settings: type[RunSettings]
@@ -89,6 +91,23 @@ class Analysis:
     def measure(self, run: EvaluatedRun, settings: Any) -> dict[str, Any]:
         """Return the keys that `Result` adds to OfRun, with their values."""
 
+    def read(self, paths: Iterable[str]) -> DataFrame:
+        """Read a row per file, with the keys of `Result`, the run's name and RUN_KEYS.
+
+        Raises InputError on files that do not belong together.
+        """
+        import pandas as pd
+
+        contents = []
+        for path in paths:
+            content = read_of_run(path, self.Result)
+            run = content["run"]
+            of_run = {"name": run_name(run), "file": path} | {key: run[key] for key in RUN_KEYS}
+            contents.append(content | of_run)
+        files = pd.DataFrame(contents, columns=[*self.Result.__annotations__, "name", "file", *RUN_KEYS])
+        require_one(files, "scale", "fidelity", "sentences", "target_sha256")
+        return files
+
     def compare(self, row: str, files: DataFrame) -> list[Pair]:
         """Return the pairs of systems that a row of the table compares."""
 
@@ -97,11 +116,11 @@ class Analysis:
 
 
 def entries(files: DataFrame, key: str) -> DataFrame:
-    """List the entries of `key` in all files. A row has the run, the index `place`, and the entry's keys."""
+    """List the entries of `key` in all files. A row has name and RUN_KEYS, the index `place`, and the entry's keys."""
     import pandas as pd
 
     return pd.DataFrame(
-        {name: content[name] for name in RUN_KEYS} | {"place": place} | entry
+        {name: content[name] for name in ("name", *RUN_KEYS)} | {"place": place} | entry
         for content in files.to_dict("records")
         for place, entry in enumerate(content[key])
     )

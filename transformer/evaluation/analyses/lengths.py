@@ -163,7 +163,7 @@ class ByLength(analysis.Analysis):
 
     def grid(self, files: analysis.DataFrame) -> analysis.GridRows:
         groups = analysis.entries(files, "groups")
-        groups["positions"] = groups["name"].map(dict(zip(files["name"], files["positions"], strict=True)))
+        groups["positions"] = groups["name"].map(files.set_index("name")["positions"])
         rows, longest = [], longest_of(files["quantile"].fillna(1).min())
         for _, same in groups.groupby("place"):
             first, times = same.iloc[0], same["times"].iloc[0]

@@ -9,6 +9,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from transformer.evaluation.analyses.heads import KINDS, Heads
 from transformer.evaluation.analyses.lengths import ByLength, longest_of
+from transformer.evaluation.analysis import entries
 from transformer.evaluation.significance import limits
 from transformer.report.figures import COLORS
 from transformer.report.figures.style import GREY, MARKERS, MEDIUM, PAGE_INCHES, SMALL, Drawing, empty, new, not_shown
@@ -31,7 +32,6 @@ _LINES = {  # titles by a Transformer's positions, or by architecture
     "conv": "convolutions",
 }
 _APART = 1.025  # factor between equal lengths of two kinds of positions, so that error bars do not overlap
-_POINT = ["positions", "part", "place", "tokens", "bleu", "draws"]
 # Styles of single and joined sentences.
 _PARTS = {"single": {}, "joined": {"linestyle": "--", "markerfacecolor": "white"}}
 
@@ -130,10 +130,9 @@ def _draw_masking(row: SubFigure, found: Heads.Result) -> None:
 
 def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> Drawing:
     """Draw a line for each run. Markers of single sentences are filled, markers of joined sentences are hollow."""
-    contents = [read_of_run(path, ByLength.Result) for path in lengths]
-    runs = {run_name(content["run"]): content for content in contents}
+    files = ByLength().read(lengths)
     figure, axes = new(PAGE_INCHES, 2.8)
-    points = _points(contents)
+    points = _points(files)
     drawn, lines = list(dict.fromkeys(points["positions"])), []
     for (positions, part), groups in points.groupby(["positions", "part"], sort=False):
         kind, shift = list(_LINES).index(positions), _APART ** (drawn.index(positions) - (len(drawn) - 1) / 2)
@@ -142,8 +141,7 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
         axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
         texts = (f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups.itertuples())
         lines.append(f"{_LINES[positions]}, {part} sentences: {', '.join(texts)}")
-    longest = longest_of(min((content.get("quantile", 1) for content in contents), default=1))
-    longests = sorted({content["longest"] for content in contents})
+    longest, longests = longest_of(min(files["quantile"].dropna(), default=1)), sorted(files["longest"].unique())
     for limit in longests:
         axes.axvline(limit, color=GREY, linestyle=":", linewidth=1)
     axes.set(xscale="log", xlabel="tokens of the source sentence, mean", ylabel="BLEU")
@@ -154,28 +152,26 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
         "training. Lines are means over seeds, and bars are 95 % bootstrap intervals. Groups contain different "
         "sentences, so compare the lines only at equal length."
     )
-    if runs:
-        _finish_lengths(axes, {content["positions"] for content in contents})
+    if len(files):
+        _finish_lengths(axes, set(files["positions"]))
         caption += f" Dotted lines: {longest} source sentence in training, {' and '.join(map(str, longests))} tokens."
-        listed = "; ".join(f"{_LINES[content['positions']]}: {name}" for name, content in runs.items())
+        listed = "; ".join(f"{_LINES[file.positions]}: {file.name}" for file in files.itertuples())
         caption += f" Runs: {listed}."
     else:
         empty(axes, "no runs")
-    if skipped := [f"{content['skipped']} of {name}" for name, content in runs.items() if content["skipped"]]:
+    if skipped := [f"{file.skipped} of {file.name}" for file in files.itertuples() if file.skipped]:
         caption += f" Joined sentences that exceed the model's positions are omitted: {'; '.join(skipped)}."
     alt = f"Lines of BLEU over length. {'; '.join(lines) or 'No runs'}."
-    return Drawing(figure, caption + not_shown(missing(expected, runs)), alt)
+    return Drawing(figure, caption + not_shown(missing(expected, files["name"])), alt)
 
 
-def _points(contents: list[ByLength.Result]) -> pd.DataFrame:
+def _points(files: pd.DataFrame) -> pd.DataFrame:
     """List the groups of sentences by `positions` and `part` (single or joined): means over seeds, sorted by length."""
-    rows = [
-        group | {"positions": content["positions"], "part": "joined" if group["times"] else "single", "place": place}
-        for content in contents
-        for place, group in enumerate(content["groups"])
-    ]
+    groups = entries(files, "groups").reindex(columns=["name", "place", "times", "tokens", "bleu", "draws"])
+    groups["positions"] = groups["name"].map(files.set_index("name")["positions"])
+    groups["part"] = np.where(groups["times"] > 0, "joined", "single")  # `times` of single sentences is NaN
     points = []
-    for (positions, part, _), same in pd.DataFrame(rows, columns=_POINT).groupby(_POINT[:3], sort=False):
+    for (positions, part, _), same in groups.groupby(["positions", "part", "place"], sort=False):
         low, high = limits(mean_draws(same))
         means = (round(value, 6) for value in (same["tokens"].mean(), same["bleu"].mean(), low, high))
         points.append((positions, part, *means))

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from transformer.evaluation.analyses.lengths import ByLength
+from transformer.evaluation.analysis import entries
 from transformer.evaluation.significance import INCONCLUSIVE, RESAMPLES, TRANSLATES, holm, verdict
 from transformer.layout import Run
 from transformer.report.tables import cells
 from transformer.report.tables.render import Row
-from transformer.storage.records import read_metrics, read_of_run, run_name
+from transformer.storage.records import read_metrics
 
 EQUAL_COSTS = {"flops": "FLOPs", "seconds": "seconds"}
 
@@ -36,13 +37,9 @@ def read_costs(metrics: list[str], runs: pd.DataFrame) -> dict[str, pd.DataFrame
 
 def read_long(lengths: list[str]) -> pd.DataFrame:
     """Read each run's BLEU of the longest quarter of the dev sentences, with its bootstrap samples and mean length."""
-    rows = []
-    for path in lengths:
-        content = read_of_run(path, ByLength.Result)
-        *_, longest = (group for group in content["groups"] if group["times"] is None)
-        run = content["run"]
-        rows.append({"task": run["task"], "experiment": run["experiment"], "name": run_name(run)} | longest)
-    return pd.DataFrame(rows, columns=["task", "experiment", "name", "tokens", "bleu", "draws"])
+    columns = ["task", "experiment", "name", "times", "tokens", "bleu", "draws"]
+    groups = entries(ByLength().read(lengths), "groups").reindex(columns=columns)
+    return groups[groups["times"].isna()].groupby("name").tail(1)
 
 
 def verdicts(

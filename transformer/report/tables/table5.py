@@ -4,7 +4,6 @@ The paper has no such table. workflow/paper/table5.csv has each claim, published
 row compares runs without and with a part of the model, or is an analysis of trained runs (evaluation/analyses).
 """
 
-from collections.abc import Iterable
 from math import nan
 from typing import Any
 
@@ -12,12 +11,10 @@ import pandas as pd
 
 from transformer.evaluation import significance
 from transformer.evaluation.analyses import ANALYSES
-from transformer.evaluation.analysis import RUN_KEYS, Mean, RunsText
-from transformer.evaluation.scores import require_one
+from transformer.evaluation.analysis import Mean, RunsText
 from transformer.report.tables import cells
 from transformer.report.tables.render import Cell, Column, Grid, Table, lay_out
 from transformer.report.tables.table3 import read_last
-from transformer.storage.records import read_of_run, run_name
 
 _PERPLEXITY = "perplexity"  # the only row that compares perplexity; the others compare BLEU
 # Names of analyses by row of table5.csv.
@@ -42,7 +39,7 @@ def table5(
     expected results as ANALYSIS:RUN. analyses: files of each analysis.
     """
     runs, tested = read_last(score), read_last(test)
-    analysed = {name: _read_analysis(name, analyses[name]) for name in ANALYSES}
+    analysed = {name: analysis.read(analyses[name]) for name, analysis in ANALYSES.items()}
     printed = read_claims(paper)
     published = lay_out(printed[printed["published"] != ""], _PUBLISHED_COLUMNS)
     named = {*printed["row"], *printed["against"]}
@@ -176,19 +173,6 @@ _CLAIM_COLUMNS = [
 
 _PUBLISHED_FIELDS = {"§": "section", "Claim": "claim", "Published": "published", "Source": "source"}
 _PUBLISHED_COLUMNS = [Column(heading, field, text=True) for heading, field in _PUBLISHED_FIELDS.items()]
-
-
-def _read_analysis(name: str, paths: Iterable[str]) -> pd.DataFrame:
-    """Read a row per file of an analysis with its run. Raises InputError on files that do not belong together."""
-    contents, result = [], ANALYSES[name].Result
-    for path in paths:
-        content = read_of_run(path, result)
-        run = content["run"]
-        of_run = {"name": run_name(run)} | {key: run[key] for key in ("experiment", "seed", "scale", "fidelity")}
-        contents.append(content | of_run | {"file": path})
-    files = pd.DataFrame(contents, columns=[*result.__annotations__, *RUN_KEYS, "scale", "fidelity", "file"])
-    require_one(files, "scale", "fidelity", "sentences", "target_sha256")
-    return files
 
 
 def _cell(value: str | Mean | RunsText) -> str | Cell:
