@@ -48,9 +48,6 @@ class Bleu(TypedDict):
     low: float
     high: float
     draws: Draws
-
-
-class BleuAndLength(Bleu):
     length_ratio: Amount
 
 

@@ -73,7 +73,7 @@ class EvaluatedRun:
         return self.bleu(hypotheses, self.references)
 
     def bleu(self, hypotheses: list[str], references: list[str]) -> dict[str, Any]:
-        """Return the paper's BLEU of plain text in the target language, as in `BleuAndLength`.
+        """Return the paper's BLEU of plain text in the target language, as in `Bleu`.
 
         Raises InputError if no reference has a word.
         """

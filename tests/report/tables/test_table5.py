@@ -27,7 +27,7 @@ def spread(value: float) -> list[float]:
 
 
 def point(bleu: float, **values) -> dict:
-    return values | {"bleu": bleu, "low": bleu - 0.5, "high": bleu + 0.5, "draws": spread(bleu)}
+    return {"bleu": bleu, "low": bleu - 0.5, "high": bleu + 0.5, "draws": spread(bleu), "length_ratio": 1} | values
 
 
 def trained(experiment: str, bleu: float, seed: int = 1) -> dict:
@@ -138,7 +138,7 @@ def test_half_of_the_heads_of_a_kind_are_compared_with_all(tmp_path):
 
 def test_search_is_shown_by_beam_and_alpha_as_mean_over_seeds(tmp_path):
     searches = [
-        measured("base", seed, searches=[point(bleu, beam=4, alpha=alpha, length_ratio=1) for alpha, bleu in bleus])
+        measured("base", seed, searches=[point(bleu, beam=4, alpha=alpha) for alpha, bleu in bleus])
         for seed, bleus in ((1, [(0.0, 25), (0.6, 26)]), (2, [(0.0, 25), (0.6, 27)]))
     ]
     _, table = make(tmp_path, trained("base", 30), tuning=searches)

@@ -17,7 +17,7 @@ from transformer.storage.records import Amount, Count, Positive, Share
 _GROUPS = 4  # number of groups of single sentences by length
 
 
-class _Group(analysis.BleuAndLength):  # sentences of similar length
+class _Group(analysis.Bleu):  # sentences of similar length
     # None: single sentences. 1: neighbours are joined up to the length of the longest source sentence in training.
     # Other t: neighbours are joined until they reach t times this length.
     times: Positive | None

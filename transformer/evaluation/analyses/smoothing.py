@@ -17,7 +17,7 @@ class _Calibration(TypedDict):  # files also have "bins"
     accuracy: Share
 
 
-class _Beam(analysis.BleuAndLength):
+class _Beam(analysis.Bleu):
     beam: Positive
 
 

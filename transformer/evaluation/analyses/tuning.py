@@ -12,7 +12,7 @@ from transformer.storage.records import Amount, Positive
 _Alphas = Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(min_length=1)]
 
 
-class _Search(analysis.BleuAndLength):
+class _Search(analysis.Bleu):
     beam: Positive
     alpha: Amount
 
