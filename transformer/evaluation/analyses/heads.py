@@ -16,10 +16,7 @@ _SHARES = 1 / 4, 1 / 2, 3 / 4  # shares of masked heads of one kind during trans
 _MINOR = 0.01  # nats per token, about 1 % of perplexity; heads with a lower increase count as minor
 
 
-class _Step(TypedDict):  # masks the next head, whose masking raises the loss least on a part of the sentences
-    masked: Positive
-    layer: Positive  # layer and head count from 1
-    head: Positive
+class _Step(TypedDict):  # masks the next head, whose masking raises the loss least; files also have this head
     loss: float
 
 
