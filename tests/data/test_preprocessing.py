@@ -70,7 +70,7 @@ def test_what_is_too_long_to_be_translated_is_named_before_it_is_learned_for(dat
 
     def measure(longest):
         if split == "dev":
-            return encode_splits(data, ["train", "dev"], processes=1, longest=longest)
+            return encode_splits(data, processes=1, longest=longest)
         return tokenize("test", (19, 19), vocabulary=data.vocabulary, longest=longest)
 
     measure(100)
@@ -83,7 +83,7 @@ def test_what_is_too_long_to_be_translated_is_named_before_it_is_learned_for(dat
 
 
 def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
-    encode_splits(data, ["train", "dev"], processes=2)
+    encode_splits(data, processes=2)
     learned, manifest = Subwords(data.vocabulary), read_json(data.manifest, Manifest)
     for split, side in itertools.product(("train", "dev"), SIDES):
         array = TokenArray.open(data.ids(split, side), data.offsets(split, side))
@@ -97,7 +97,7 @@ def test_encode_writes_token_arrays_of_the_text_and_names_them(data):
 @pytest.mark.parametrize("end", [-1, 0])
 @pytest.mark.parametrize("kind", ["ids", "offsets"])
 def test_what_is_no_token_array_is_named(data, kind, end):
-    encode_splits(data, ["train", "dev"], processes=1)
+    encode_splits(data, processes=1)
     arrays = data.ids("dev", "source"), data.offsets("dev", "source")
     path = data.folder / f"dev.source.{kind}"
     path.write_bytes(path.read_bytes()[:end])
@@ -111,7 +111,7 @@ def test_encode_gives_the_same_checksum_twice_and_another_to_other_data(data):
         lines = [*read(data.tokens("dev", "target"))[:-1], text]
         data.tokens("dev", "target").write_text("\n".join([*lines, ""]), "utf-8")
         data.counts("dev").write_text('{"kept": 20}')  # lacks the checksum of the text
-        encode_splits(data, ["train", "dev"], processes=1)
+        encode_splits(data, processes=1)
         sums.append(read_json(data.manifest, Manifest)["sha256"])
     assert sums[0] == sums[1] != sums[2]
 
@@ -131,10 +131,10 @@ def test_what_does_not_fit_together_is_refused(data, tokenize):
     text = data.tokens("dev", "target")
     text.write_text("\n".join(read(text)[:-1]), "utf-8")
     with pytest.raises(InputError, match=rf"^{text}: damaged, or replaced after {data.counts('dev')} was written"):
-        encode_splits(data, ["train", "dev"], processes=1)
+        encode_splits(data, processes=1)
     data.counts("dev").write_text('{"kept": 20}')
     with pytest.raises(InputError, match=rf"^{data.ids('dev', 'target')}: expected 20 sentences, found 19$"):
-        encode_splits(data, ["train", "dev"], processes=1)
+        encode_splits(data, processes=1)
     assert not data.manifest.exists()
 
 

@@ -244,7 +244,7 @@ def test_the_longest_is_one_that_was_learned_from(place, tmp_path):
     write_text(data / "train.target.tok", [lines[0], lines[0], *lines[2:]])
     counts = json.loads((data / "train.json").read_text())
     (data / "train.json").write_text(json.dumps(counts | {"files": sums_of(data.glob("train.*.tok"))}))
-    encode_splits(Data(data), ["train", "dev"], processes=1)
+    encode_splits(Data(data), processes=1)
     found = analyse("lengths", opened(place, data=data), times=[1], quantile=1.0)
     assert found["longest"] == counter(place)("ab cd")
 

@@ -64,7 +64,7 @@ def prepare(data: Data) -> None:
         texts = data.folder / f"{split}.en", data.folder / f"{split}.de"
         tokenize_split(data, split, [texts], ("en", "de"), PREPROCESSING, processes=1)
     learn_vocabulary(data, subwords=28, sentences=1000)
-    encode_splits(data, ["train", "dev"], processes=1)
+    encode_splits(data, processes=1)
 
 
 def train(checkout: Path, place: Path, form: dict) -> dict[str, str]:

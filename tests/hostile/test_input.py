@@ -11,14 +11,12 @@ from msgspec.structs import replace
 from support.commands import do, error
 from support.server import serving, status
 from support.serving import ask, make_trial, served
-from support.toy import PREPROCESSING, make_data, random_lines, write_text
+from support.toy import PREPROCESSING, write_text
 
 from transformer.commands.cluster import _read_job
 from transformer.data import download
 from transformer.data.corpus import learn
-from transformer.data.preprocessing import encode_splits
 from transformer.data.tokenization import Tokenizer
-from transformer.layout import Data
 from transformer.storage.files import InputError
 
 
@@ -70,15 +68,6 @@ def test_a_missing_option_is_named(capsys, words: str, problem: str):
     with pytest.raises(SystemExit, match=r"^2$"):
         do(*words.split())
     assert capsys.readouterr().err == f"transformer {words.split()[0]}: error: {problem}\n"
-
-
-@pytest.mark.parametrize("splits", [[], ["dev"], ["train"]])
-def test_a_manifest_is_of_all_splits(tmp_path, splits):
-    make_data(tmp_path / "data", random_lines(1, 20), random_lines(2, 5))
-    before = (manifest := tmp_path / "data/data.json").read_bytes()
-    with pytest.raises(InputError, match=r"^splits: expected train and dev, "):
-        encode_splits(Data(tmp_path / "data"), splits, processes=1)
-    assert manifest.read_bytes() == before
 
 
 @pytest.mark.parametrize(("lines", "words", "out"), [(20, 200, True), (40, 299, True), (60, 80, True), (60, 50, False)])

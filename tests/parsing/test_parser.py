@@ -46,7 +46,7 @@ def data(tmp_path_factory):
     linearize_split(Data(data), "train", [trees], repeat=20)
     linearize_split(Data(data), "dev", [dev])
     learn_vocabulary(Data(data), SIZE - ROWS, 1000, symbols=ROWS)
-    encode_splits(Data(data), ["train", "dev"], processes=1)
+    encode_splits(Data(data), processes=1)
     return data
 
 

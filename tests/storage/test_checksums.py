@@ -124,7 +124,7 @@ def test_a_file_of_others_or_a_damaged_one_is_refused(place, name, change, comma
         make_run(place / RUN, make_experiment(steps=6))
     change(place / name)
     with pytest.raises((SystemExit, InputError)) as stopped:
-        encode_splits(Data(DATA), ["train", "dev"], processes=1) if command == "encode" else do(*COMMANDS[command])
+        encode_splits(Data(DATA), processes=1) if command == "encode" else do(*COMMANDS[command])
     assert name in str(stopped.value)
     assert "\n" not in str(stopped.value)
 

@@ -229,7 +229,7 @@ def make_data(data: Path, train: list[str], dev: list[str]) -> Path:
             write_text(data / f"{split}.{side}.tok", lines)
         counts = {"read": len(lines), "kept": len(lines), "files": sums_of(data.glob(f"{split}.*.tok"))}
         (data / f"{split}.json").write_text(json.dumps(counts))
-    encode_splits(Data(data), ["train", "dev"], processes=1)
+    encode_splits(Data(data), processes=1)
     return data
 
 

@@ -64,7 +64,7 @@ class Fit:
         else:
             sizes = {"subwords": task.vocabulary, "sentences": how.vocabulary_sentences}
             learn_vocabulary(data, **sizes, longest=how.max_piece_length, languages=task.languages, preprocessing=how)
-        encode_splits(data, ["train", "dev"], threads, POSITIONS - decoding.extra_length)
+        encode_splits(data, threads, POSITIONS - decoding.extra_length)
         use_threads(threads)
         with StopSignals() as stop:
             train_and_publish(run, data, threads, None, stop)

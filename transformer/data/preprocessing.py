@@ -1,6 +1,5 @@
 """§5.1: from plain text to the token arrays of a training. Only `tokenize_split` needs sacreBLEU."""
 
-import itertools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -114,27 +113,26 @@ def write_unseen(data: Data, reference: str | Path) -> None:
     logger.info(f"{data.folder / 'test'}: {count:,} of {len(tests):,} test pairs are also training pairs")
 
 
-def encode_splits(data: Data, splits: list[str], processes: int, longest: int = POSITIONS) -> None:
-    """Write the token arrays of tokenised splits, and data.json with their counts and the checksum of the data.
+def encode_splits(data: Data, processes: int, longest: int = POSITIONS) -> None:
+    """Write the token arrays of the splits train and dev, and data.json with their counts and their checksum.
 
     longest: maximum subwords of a source line in a translation task's dev set. A parser skips long lines.
     Raises InputError if a text has changed since its tokenisation, or a line is too long.
     """
-    if sorted(splits) != ["dev", "train"]:
-        raise InputError(f"splits: expected train and dev, both of which {data.manifest} describes, found {splits}")
     counts, subwords = {}, Subwords(data.vocabulary)
     parsing = bool(subwords.symbols)
     files = sums_of([data.vocabulary])
-    if "dev" in splits and not parsing:
+    if not parsing:
         require_short(data.tokens("dev", "source"), subwords, longest)
-    for split, side in itertools.product(splits, SIDES):
-        about = counts.setdefault(split, read_json(data.counts(split), Counts))
-        require_sums(data.counts(split), about.pop("files", {}), [data.tokens(split, each) for each in SIDES])
-        arrays = data.ids(split, side), data.offsets(split, side)
-        write_tokens(data.tokens(split, side), data.vocabulary, *arrays, processes, parsing and side == "target")
-        encoded = TokenArray.open(*arrays)
-        if len(encoded) != about["kept"]:
-            raise InputError(f"{arrays[0]}: expected {about['kept']} sentences, found {len(encoded)}")
-        about[f"{side}_tokens"] = len(encoded.ids)
-        files |= sums_of(arrays)
+    for split in ("train", "dev"):
+        about = counts[split] = read_json(data.counts(split), Counts)
+        require_sums(data.counts(split), about.pop("files", {}), [data.tokens(split, side) for side in SIDES])
+        for side in SIDES:
+            arrays = data.ids(split, side), data.offsets(split, side)
+            write_tokens(data.tokens(split, side), data.vocabulary, *arrays, processes, parsing and side == "target")
+            encoded = TokenArray.open(*arrays)
+            if len(encoded) != about["kept"]:
+                raise InputError(f"{arrays[0]}: expected {about['kept']} sentences, found {len(encoded)}")
+            about[f"{side}_tokens"] = len(encoded.ids)
+            files |= sums_of(arrays)
     write_json(data.manifest, Manifest(files=files, splits=counts, sha256=sum_of(files)), indent=1)

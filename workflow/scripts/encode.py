@@ -5,4 +5,4 @@ with job("encode", snakemake.log[0]):
     from transformer.layout import Data
 
     params = snakemake.params
-    encode_splits(Data(params.data), ["train", "dev"], snakemake.threads, params.longest)
+    encode_splits(Data(params.data), snakemake.threads, params.longest)
