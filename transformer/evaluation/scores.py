@@ -41,7 +41,7 @@ def describe(folder: Path | None, weights: Path | None) -> RunRecord | None:
     weights = weights or run.average
     if run.experiment.exists():
         verified_run(run, run.vocabulary, weights)
-    record = {key: value for key, value in read_trained(run.record).items() if key not in ("files", "sha256")}
+    record = {key: value for key, value in read_trained(run.record).items() if key != "files"}
     return record | {
         "averaged_steps": averaged_steps(weights, record["digest"]),
         "weights_sha256": sha256(weights),

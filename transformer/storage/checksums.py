@@ -13,10 +13,10 @@ from transformer.storage.records import (
     Manifest,
     Trained,
     read_json,
+    read_summed,
     read_translated,
     require_own_sum,
     with_sum,
-    without_sum,
     write_json,
 )
 
@@ -51,11 +51,9 @@ def read_manifest(path: str | Path) -> Manifest:
 
 def read_trained(path: str | Path) -> Trained:
     """Read run.json. Raises InputError if it has changed since it was written."""
-    record = read_json(path, Trained)
-    require_own_sum(path, record, without_sum(record))
-    return record
+    return read_summed(path, Trained)
 
 
 def write_trained(path: Path, record: Mapping[str, Any], files: Iterable[Path]) -> None:
     """Write run.json with the checksums of these files in its folder and its own checksum."""
-    write_json(path, with_sum(without_sum(record) | {"files": sums_of(files)}), indent=1)
+    write_json(path, with_sum(record | {"files": sums_of(files)}), indent=1)
