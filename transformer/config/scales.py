@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, structs, to_builtins
 
@@ -30,7 +30,6 @@ BLEU_VARIANTS = ("base", "dropout-0.0", "smoothing-0.0")  # the table `bleu_vari
 OF_TASK = ("decapitalize", "lowercase", "max_words", "max_ratio", "tokenizer")
 _DIVIDED = {"width": ("d_model", "d_ff", "d_k", "d_v"), "depth": ("N",)}  # divisor: divided keys
 _THREADS_PER_GPU = 4  # per training: one thread launches the GPU's kernels, the other threads compile
-SectionKind = TypeVar("SectionKind", bound=Struct)
 
 
 class RunName(NamedTuple):
@@ -50,12 +49,6 @@ class RowFault(InputError):
     def __init__(self, problem: str, places: list[Place]):
         super().__init__(problem)
         self.places = places
-
-
-def laid_over(section: SectionKind, *changes: Struct | None) -> SectionKind:
-    """Return a copy of a section with the values that the changes set. A later change takes precedence."""
-    given = {key: value for each in changes if each is not None for key, value in set_keys(each).items()}
-    return structs.replace(section, **given)
 
 
 def set_keys(section: Struct) -> dict[str, Any]:
@@ -95,7 +88,8 @@ class ScaleSettings:
 
     def section(self, name: str) -> Any:
         """Return a section of the configuration. Values of the scale's section of this name take precedence."""
-        return laid_over(getattr(self.config, name), getattr(self.entry, name))
+        own = getattr(self.entry, name)
+        return structs.replace(getattr(self.config, name), **(set_keys(own) if own else {}))
 
     def preprocessing(self, task: str) -> Preprocessing:
         """Return the preprocessing of a task's text: the scale's settings, with the task's changes."""

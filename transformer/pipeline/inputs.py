@@ -225,13 +225,9 @@ class Inputs:
 
     # ------------------------------------------------------------------ tables, figures, the page
 
-    def table1(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the sizes of Table 1's layers."""
-        return to_builtins(self.at(wildcards.scale).section("table1"))
-
-    def recall(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the settings of recall by distance."""
-        return to_builtins(self.at(wildcards.scale).section("recall"))
+    def section(self, name: str) -> Callable[[_Wildcards], dict[str, Any]]:
+        """Return a params function for a section of the configuration."""
+        return lambda wildcards: to_builtins(self.at(wildcards.scale).section(name))
 
     def attended(self, wildcards: _Wildcards) -> registry.Files:
         """Return the files of the base model, and the text for its attention figures."""
@@ -259,7 +255,7 @@ class Inputs:
             "scores": [path for name in registry.scored_tables(scale) for path in TABLES[name].score_files(scale)],
             "samples": [path for paths in self.samples(scale) for path in paths],
         }
-        if scale.partial:
+        if self.config.partial:
             files["samples"] = [path for path in files["samples"] if path.is_relative_to("resources") or path.exists()]
         return {name: list(dict.fromkeys(paths)) for name, paths in files.items()} | {
             "tables": [scale.files.table(name, "json") for name in registry.made(scale, TABLES)],
@@ -290,8 +286,8 @@ class Inputs:
         return {
             "scale": scale.name,
             "title": f"Attention Is All You Need, at scale {scale.name}",
-            "label": scale.label,
-            "data_of_paper": scale.data_of_paper,
+            "label": scale.entry.label,
+            "data_of_paper": scale.entry.data_of_paper,
             "made_up": all(self.config.corpora[task.test].grammar for task in scale.entry.tasks.values()),
             "runs": [str(scale.fixed(scale.run(run).record)) for run in self.reported(scale)],
             "scores": [str(scale.fixed(path)) for path in dict.fromkeys(scores)],

@@ -76,7 +76,7 @@ rule measure:
     resources:
         mem_mb=memory(2500),
     params:
-        table1=ask.table1,
+        table1=ask.section("table1"),
     script:
         "../scripts/measure.py"
 
@@ -94,6 +94,6 @@ rule recall:
     resources:
         mem_mb=memory(2500),
     params:
-        recall=ask.recall,
+        recall=ask.section("recall"),
     script:
         "../scripts/recall.py"
