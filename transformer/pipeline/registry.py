@@ -38,7 +38,7 @@ class _Entry:
     runs: Callable[[Pipeline], list[RunName]] = _no_runs  # trainings in the table or figure
     scores: str = ""  # name of each run's score file, without ending
     tested: bool = False  # true if scores on the test set are read as well
-    texts: tuple[str, ...] = ()  # attributes of the scale to pass: label, dev_label, data_of_paper
+    texts: tuple[str, ...] = ()  # texts of the scale to pass: label, dev_label, data_of_paper
     own_files: Callable[[Pipeline], Files] = lambda pipeline: {}
     own_params: Callable[[Pipeline], dict[str, Any]] = lambda pipeline: {}
     obstacle: Callable[[Pipeline], str | None] = lambda pipeline: None  # reason why a scale cannot have the entry
@@ -54,7 +54,9 @@ class _Entry:
 
     def params(self, pipeline: Pipeline) -> dict[str, Any]:
         """Return the parameters: texts of the scale, names of the expected runs, and the entry's own parameters."""
-        params = {name: getattr(pipeline, name) for name in self.texts}
+        entry, dev = pipeline.entry, pipeline.tasks[pipeline.first_task].dev
+        known = {"label": entry.label, "dev_label": dev, "data_of_paper": entry.data_of_paper}
+        params = {name: known[name] for name in self.texts}
         params |= {} if self.runs is _no_runs else {"expected": list(map(str, self.runs(pipeline)))}
         return params | self.own_params(pipeline)
 
@@ -72,7 +74,7 @@ def _recall(pipeline: Pipeline) -> Files:
     For a partial page, return none if the file is missing.
     """
     path, asked = pipeline.fixed(pipeline.files.recall), _baseline_runs(pipeline)
-    return {"recall": [path] if (path.exists() if pipeline.partial else asked) else []}
+    return {"recall": [path] if (path.exists() if pipeline.config.partial else asked) else []}
 
 
 def _table_4_files(pipeline: Pipeline) -> Files:
@@ -106,9 +108,8 @@ def _stated_runs(pipeline: Pipeline) -> list[RunName]:
 
 def _training_files(pipeline: Pipeline) -> Files:
     runs = _stated_runs(pipeline)
-    data = [pipeline.fixed(pipeline.files.data(task).manifest) for task in dict.fromkeys(run.task for run in runs)]
-    present = [path for path in data if not pipeline.partial or path.exists()]
-    return {"run": pipeline.of_runs(runs, lambda run: run.record), "data": present}
+    manifests = [pipeline.files.data(task).manifest for task in dict.fromkeys(run.task for run in runs)]
+    return {"run": pipeline.of_runs(runs, lambda run: run.record), "data": pipeline.available(manifests)}
 
 
 def settings_of(pipeline: Pipeline, analysis: str) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def _bleu_variant_files(pipeline: Pipeline) -> Files:
 
     def beside(file: Callable[[Run], Path]) -> list[Path]:
         paths = [pipeline.fixed(file(Run(path.parent))) for path in scored]
-        return paths if not pipeline.partial or all(path.exists() for path in paths) else []
+        return paths if not pipeline.config.partial or all(path.exists() for path in paths) else []
 
     return {
         "score": scored,

@@ -27,26 +27,6 @@ class Pipeline(ScaleSettings):
     def files(self) -> Results:
         return Results(f"{self.config.results}/{self.name}")
 
-    @property
-    def partial(self) -> bool:
-        """Return true if tables and page show only finished runs and list the missing runs."""
-        return self.config.partial
-
-    @property
-    def label(self) -> str:
-        """Return the name of the test set in tables."""
-        return self.entry.label
-
-    @property
-    def data_of_paper(self) -> bool:
-        """Return true if our scores are compared with the paper's scores."""
-        return self.entry.data_of_paper
-
-    @property
-    def dev_label(self) -> str:
-        """Return the name of the dev set in Tables 3 and 5."""
-        return self.tasks[self.first_task].dev
-
     def values(self, experiments: Iterable[str]) -> dict[str, str]:
         """Return the settings of the first task's runs by experiment: main settings of base, changes of the others."""
         settings = {}
@@ -84,14 +64,17 @@ class Pipeline(ScaleSettings):
 
         Snakemake then does not rebuild the file.
         """
-        if not (self.partial and path.exists()):
+        if not (self.config.partial and path.exists()):
             return path
         return Path(os.path.relpath(path)) if self.files.folder.is_absolute() else path.absolute()
 
+    def available(self, paths: Iterable[Path]) -> list[Path]:
+        """Return the paths. For a partial page, return only existing files."""
+        return [self.fixed(path) for path in paths if not self.config.partial or path.exists()]
+
     def of_runs(self, runs: Iterable[RunName], file: Callable[[Run], Path]) -> list[Path]:
         """Return this file of each run. For a partial page, return only existing files."""
-        paths = [self.fixed(file(self.run(run))) for run in runs]
-        return [path for path in paths if not self.partial or path.exists()]
+        return self.available(file(self.run(run)) for run in runs)
 
     def base(self, experiment: str = "base") -> RunName:
         """Return the run that represents an experiment: the first task's run with the first seed."""
@@ -104,12 +87,12 @@ class Pipeline(ScaleSettings):
     def base_model(self) -> Model:
         """Return the settings of the base model. For a partial page, read a finished run's file."""
         path = self.base_file(lambda run: run.experiment)
-        return (load(path) if self.partial and path.exists() else self.experiment(self.base())).model
+        return (load(path) if self.config.partial and path.exists() else self.experiment(self.base())).model
 
     @property
     def base_is_trained(self) -> bool:
         """Return true if the base model is trained, or will be."""
-        return not self.partial or self.base_file(lambda run: run.average).exists()
+        return not self.config.partial or self.base_file(lambda run: run.average).exists()
 
     @property
     def attention_is_known(self) -> bool:
