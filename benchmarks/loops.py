@@ -21,7 +21,7 @@ from transformer.model.attention import CrossAttention, SelfAttention
 from transformer.model.transformer import LAYER_NORM_EPSILON, Transformer, sinusoids
 from transformer.process import StopSignals
 from transformer.storage.files import write_columns
-from transformer.training.batches import longest_sentence, plan_batches
+from transformer.training.batches import plan_batches
 from transformer.training.loop import TrainingRun
 from transformer.training.step import Update, compute_dtype
 
@@ -157,7 +157,7 @@ class Plain:
         experiment, text, training = self.workload.experiment, self.workload.text, self.workload.experiment.training
         betas = (training.beta1, training.beta2)
         adam = torch.optim.Adam(self.network.parameters(), betas=betas, eps=training.epsilon)
-        limits = self.workload.budgets, longest_sentence(experiment.training)
+        limits = experiment.training.budgets, experiment.training.longest
         plans = (plan_batches(experiment.seed, epoch, text.lengths, *limits) for epoch in count())
         for number, indices in enumerate(chain.from_iterable(plans), start=1):
             lengths = text.lengths[:, indices]

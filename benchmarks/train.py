@@ -79,7 +79,12 @@ def main(
     for name, each in taken.items():
         found[name] = {"name": NAMES[name]} | numbers(each, work.experiment.model, ceilings[each.dtype])
         found[name]["times_slower"] = float(np.median(first.speeds() / each.speeds()))
-    about = {"model": work.experiment.label, "budgets": work.budgets, "left_out": left_out, "warm_up": warm_up}
+    about = {
+        "model": work.experiment.label,
+        "budgets": work.experiment.training.budgets,
+        "left_out": left_out,
+        "warm_up": warm_up,
+    }
     about["matrix_flops_per_second"] = {str(dtype).removeprefix("torch."): speed for dtype, speed in ceilings.items()}
     leave("train", work.label, output, found, **about)
 

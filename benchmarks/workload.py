@@ -37,17 +37,12 @@ class Workload:
     vocabulary: Subwords | None
     label: str
 
-    @property
-    def budgets(self) -> tuple[int, int]:
-        """Return the maximum numbers of source and target tokens in a batch."""
-        return self.experiment.training.source_tokens, self.experiment.training.target_tokens
-
     def training(self, folder: Path, kind: type[TrainingRun] = TrainingRun, world: World | None = None) -> TrainingRun:
         """Open the training in `folder`, at its newest state."""
-        world, experiment = world or World(0, 1, best_device()), self.experiment
-        evaluation = Evaluation(self.dev, self.vocabulary, self.budgets, experiment.logging.bleu_sentences, world)
+        world = world or World(0, 1, best_device())
+        evaluation = Evaluation(self.experiment, self.dev, self.vocabulary, world)
         memory = available_memory(world.device, torch.get_num_threads())
-        return kind(experiment, self.text, evaluation, "benchmark", Run(folder), memory)
+        return kind(self.text, evaluation, "benchmark", Run(folder), memory)
 
 
 def of_run(run: Path, data: Path) -> Workload:

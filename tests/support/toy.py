@@ -23,7 +23,7 @@ from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 from transformer.process import STOPPING, StopSignals
 from transformer.storage.checksums import sums_of
-from transformer.training.batches import ParallelText, batch_budgets
+from transformer.training.batches import ParallelText
 from transformer.training.distributed import World
 from transformer.training.loop import TrainingRun
 from transformer.training.states import Progress
@@ -177,8 +177,8 @@ TEXT, DEV = random_text(1, 53), random_text(2, 15)
 
 def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40, world=ALONE) -> TrainingRun:
     """Start a training in this process, in float32 on any processor."""
-    evaluation = Evaluation(dev, None, batch_budgets(experiment.training), 0, world)
-    run = TrainingRun(experiment, text, evaluation, digest, Run(folder), memory)
+    evaluation = Evaluation(experiment, dev, None, world)
+    run = TrainingRun(text, evaluation, digest, Run(folder), memory)
     run.learner.dtype = torch.float32
     return run
 

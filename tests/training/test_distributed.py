@@ -96,9 +96,9 @@ def learn(out: Path, accumulation: int, P_drop: float, name: str) -> None:
     training = {"epsilon": 1e-3, "learning_rate_scale": 0.1} if name == "batch norm" else {}
     experiment = make_experiment(model={"P_drop": P_drop} | (TABLE_2 | TABLE_5).get(name, {}), **training)
     with joined() as world:
-        evaluation = Evaluation(random_text(2, 15), None, BUDGETS, 0, world)
+        evaluation = Evaluation(experiment, random_text(2, 15), None, world)
         folder = layout.Run(out / "run")
-        run = TrainingRun(experiment, random_text(1, 53), evaluation, "digest", folder, memory=2**40)
+        run = TrainingRun(random_text(1, 53), evaluation, "digest", folder, memory=2**40)
         learner = run.learner
         learner.dtype, learner.accumulation = torch.float32, accumulation
         losses, mine, results = learner.losses, [], {}

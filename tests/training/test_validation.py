@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from sacrebleu.metrics import BLEU
-from support.toy import ALONE, ROWS, greedy, logits, make_vocabulary, random_text, varied_model
+from support.toy import ALONE, ROWS, greedy, logits, make_experiment, make_vocabulary, random_text, varied_model
 
 from transformer.config.experiment import EOS
 from transformer.data.corpus import Subwords
@@ -18,7 +18,8 @@ SENTENCES = 30
 @pytest.fixture
 def evaluation(tmp_path) -> Evaluation:
     vocabulary = Subwords(make_vocabulary(tmp_path / "vocabulary.model", size=ROWS - 9))
-    return Evaluation(random_text(1, 50, ids=len(vocabulary)), vocabulary, (60, 60), SENTENCES, ALONE)
+    experiment = make_experiment(logging={"bleu_sentences": SENTENCES})
+    return Evaluation(experiment, random_text(1, 50, ids=len(vocabulary)), vocabulary, ALONE)
 
 
 def test_bleu_is_that_of_an_independent_search(evaluation):

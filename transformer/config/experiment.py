@@ -167,6 +167,16 @@ class Training(Section):
         FilePath | None, described("Initial weights: average.safetensors of a run with the same vocabulary.")
     ] = None
 
+    @property
+    def budgets(self) -> tuple[int, int]:
+        """Return the maximum source and target tokens of a batch."""
+        return self.source_tokens, self.target_tokens
+
+    @property
+    def longest(self) -> int:
+        """Return the maximum number of tokens on a side of a training pair."""
+        return min(self.max_length or POSITIONS, POSITIONS)
+
     def faults(self) -> Iterator[tuple[str, str]]:
         least = (self.averaged_checkpoints - 1) * self.checkpoint_every + 1
         if self.steps < least:

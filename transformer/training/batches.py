@@ -9,19 +9,10 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from transformer.config.experiment import PAD, POSITIONS, Training
+from transformer.config.experiment import PAD, POSITIONS
 from transformer.data.corpus import TokenArray
 from transformer.layout import SIDES, Data
 from transformer.model import packed
-
-
-def batch_budgets(training: Training) -> tuple[int, int]:
-    return training.source_tokens, training.target_tokens
-
-
-def longest_sentence(training: Training) -> int:
-    """Return the maximum number of tokens on a side of a training pair."""
-    return min(training.max_length or POSITIONS, POSITIONS)
 
 
 def plan_batches(

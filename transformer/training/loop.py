@@ -27,7 +27,7 @@ from transformer.storage import provenance
 from transformer.storage.checksums import read_manifest, require_sums
 from transformer.storage.files import InputError, sha256
 from transformer.storage.records import write_json
-from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, open_text
+from transformer.training.batches import ParallelText, fits, open_text
 from transformer.training.distributed import World, joined, locked
 from transformer.training.log import Logger
 from transformer.training.states import Progress, States, best, continue_shorter, dev_perplexities, publish
@@ -69,11 +69,9 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
                 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
             text, dev = (open_text(data, split) for split in ("train", "dev"))
             vocabulary = Subwords(data.vocabulary).fitting(experiment.model.embedding_rows)
-            sentences = experiment.logging.bleu_sentences
-            budgets = batch_budgets(experiment.training)
-            evaluation = Evaluation(dev, vocabulary, budgets, sentences, world, experiment.target)
+            evaluation = Evaluation(experiment, dev, vocabulary, world)
             available = available_memory(world.device, threads) if memory is None else int(min(memory, 10**6) * 2**30)
-            training = TrainingRun(experiment, text, evaluation, digest, folder, available)
+            training = TrainingRun(text, evaluation, digest, folder, available)
             training.train(stop, provenance.commit())
             if world.rank == 0:
                 training.record(data_sha256, initial_sha256)
@@ -108,14 +106,12 @@ def _data_fault(data: Data, sums: dict[str, str], world: World) -> str | None:
 class TrainingRun:
     """One training: `TrainingRun(...).train(stop, commit)` resumes from the newest state in `folder`."""
 
-    def __init__(
-        self, experiment: Experiment, text: ParallelText, evaluation: Evaluation, digest: str, folder: Run, memory: int
-    ):
-        self.experiment, self.training = experiment, experiment.training
+    def __init__(self, text: ParallelText, evaluation: Evaluation, digest: str, folder: Run, memory: int):
+        self.experiment, self.training = evaluation.experiment, evaluation.experiment.training
         self.text, self.evaluation, self.world, self.folder = text, evaluation, evaluation.world, folder
         self.ahead = int(self.world.device.type == "cuda")
-        budgets, dev = evaluation.budgets, evaluation.dev.lengths
-        longest = longest_sentence(self.training)
+        budgets, dev = self.training.budgets, evaluation.dev.lengths
+        longest = self.training.longest
         limits = f"positions or a batch of {budgets} tokens"
         long = (~fits(text.lengths, budgets, longest)).sum()
         if long == len(text.source):
@@ -128,7 +124,7 @@ class TrainingRun:
         for index in np.flatnonzero(~fits(dev, budgets)):
             pair = f"dev pair {index + 1}: {dev[:, index].tolist()} tokens"
             raise InputError(f"{pair}, too long for {POSITIONS} {limits}")
-        self.learner = Learner(experiment, text, evaluation.vocabulary, self.world, memory)
+        self.learner = Learner(self.experiment, text, evaluation.vocabulary, self.world, memory)
         self.states = States(folder, self.learner.model, self.learner.adam)
         progress = None
         if self.world.rank == 0:  # all processes get the newest state of rank 0
@@ -232,7 +228,7 @@ class TrainingRun:
         scores = {"dev_perplexity": self.evaluation.perplexity(learner.model, learner.dtype)}
         if deciding:
             self.perplexities[self.progress.step] = scores["dev_perplexity"]
-        if self.evaluation.sentences and self.reached(self.experiment.logging.evaluate_every):
+        if self.experiment.logging.bleu_sentences and self.reached(self.experiment.logging.evaluate_every):
             scores["dev_bleu"] = self.evaluation.bleu(learner.model)
         self.progress.dev_perplexity, self.progress.dev_bleu = scores["dev_perplexity"], scores.get("dev_bleu")
         log.write(scores)

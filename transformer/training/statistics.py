@@ -8,7 +8,7 @@ from transformer.layout import Data
 from transformer.model.architectures import build
 from transformer.model.batch_norm import batch_norms
 from transformer.storage.files import InputError
-from transformer.training.batches import batch_budgets, longest_sentence, open_text, plan_batches
+from transformer.training.batches import open_text, plan_batches
 
 BATCHES = 50
 
@@ -28,7 +28,7 @@ def with_statistics(
     model = build(experiment.model).to(device).eval()
     model.load_state_dict(tensors)
     text, training, norms = open_text(data, "train"), experiment.training, batch_norms(model)
-    batches = plan_batches(experiment.seed, 0, text.lengths, batch_budgets(training), longest_sentence(training))
+    batches = plan_batches(experiment.seed, 0, text.lengths, training.budgets, training.longest)
     for number, indices in enumerate(batches[:BATCHES], start=1):
         for norm in norms:
             norm.train().momentum = 1 / number

@@ -22,7 +22,7 @@ from transformer.model.batch_norm import batch_norms, take_part
 from transformer.model.packed import padded_sizes
 from transformer.model.weights import load_model
 from transformer.storage.files import origin, out_of_memory
-from transformer.training.batches import ParallelText, batch_budgets, fits, longest_sentence, plan_batches
+from transformer.training.batches import ParallelText, fits, plan_batches
 from transformer.training.distributed import World
 from transformer.training.loss import batch_losses, compiled
 
@@ -86,7 +86,7 @@ class Learner:
     ):
         """Build the untrained model. vocabulary: for positions "words". memory: this process's budget in bytes."""
         self.experiment, self.text, self.world = experiment, text, world
-        self.budgets, self.longest = batch_budgets(experiment.training), longest_sentence(experiment.training)
+        self.budgets, self.longest = experiment.training.budgets, experiment.training.longest
         self.dtype = compute_dtype(world.device, experiment.model.d_model)
         self.multiple = _CAPACITY_MULTIPLE if self.dtype == torch.bfloat16 and world.device.type == "cpu" else 1
         torch.manual_seed(experiment.seed)

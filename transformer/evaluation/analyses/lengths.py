@@ -35,13 +35,13 @@ def _longest_in_training(run: analysis.EvaluatedRun, quantile: float) -> int:
     """Return the tokens of the run's longest source sentence in training, among the shortest `quantile`."""
     import numpy as np
 
-    from transformer.training.batches import batch_budgets, fits, longest_sentence, open_text
+    from transformer.training.batches import fits, open_text
 
     if run.data is None:
         raise InputError("lengths: expected --data, found none")
     require_sums(run.data.manifest, read_manifest(run.data.manifest)["files"], run.data.arrays("train"))
     both, training = open_text(run.data, "train").lengths, run.translator.experiment.training
-    trained = both[0, fits(both, batch_budgets(training), longest_sentence(training))]  # training skips other sentences
+    trained = both[0, fits(both, training.budgets, training.longest)]  # training skips other sentences
     return int(np.quantile(trained, quantile, method="higher"))
 
 
