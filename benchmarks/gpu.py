@@ -109,7 +109,7 @@ def small(steps: int) -> Workload:
 
 
 def until_killed(folder: Path) -> None:
-    small(10**6).training(folder).train(StopSignals(), "benchmark")
+    small(10**6).training(folder).train(StopSignals())
 
 
 def resume() -> dict:
@@ -125,7 +125,7 @@ def resume() -> dict:
         first = small(10**6).training(killed).progress.step
         steps = first + 10
         runs = [small(steps).training(folder) for folder in (killed, whole)]
-        perplexities = [run.train(StopSignals(), "benchmark").dev_perplexity for run in runs]
+        perplexities = [run.train(StopSignals()).dev_perplexity for run in runs]
     if first == 0 or abs(perplexities[0] / perplexities[1] - 1) > 0.01:
         raise Failed(f"killed after step {first}: dev perplexity {perplexities[0]}, undisturbed {perplexities[1]}")
     return {"killed_after": first, "dev_perplexity": perplexities}
@@ -178,7 +178,7 @@ def together() -> dict:
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
         subprocess.run([*launch, "benchmarks.gpu", "--rank-in", place], check=True)
         both = json.loads(Path(place, "both").read_text(encoding="utf-8"))
-        alone = small(10).training(Path(place, "alone")).train(StopSignals(), "benchmark").dev_perplexity
+        alone = small(10).training(Path(place, "alone")).train(StopSignals()).dev_perplexity
     if abs(both / alone - 1) > 0.01:
         raise Failed(f"dev perplexity {both} with two processes, {alone} with one")
     return {"dev_perplexity": [both, alone]}
@@ -186,7 +186,7 @@ def together() -> dict:
 
 def one_of_two(place: Path) -> None:
     with joined() as world:
-        perplexity = small(10).training(place / "two", world=world).train(StopSignals(), "benchmark").dev_perplexity
+        perplexity = small(10).training(place / "two", world=world).train(StopSignals()).dev_perplexity
         if world.rank == 0:
             (place / "both").write_text(json.dumps(perplexity), encoding="utf-8")
 

@@ -80,7 +80,7 @@ class Ours:
     def __init__(self, folder: Path, workload: Workload):
         run = workload.training(folder, Halting)
         self.dtype = run.learner.dtype
-        self.loop = Loop(lambda: run.train(StopSignals(), "benchmark"))
+        self.loop = Loop(lambda: run.train(StopSignals()))
 
 
 class Network(nn.Module):

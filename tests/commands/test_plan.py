@@ -14,7 +14,7 @@ from transformer.cli import main
 from transformer.commands import plan
 from transformer.config.scales import RunName
 from transformer.config.settings import read
-from transformer.layout import Run
+from transformer.layout import Data, Run
 from transformer.model import weights
 from transformer.model.transformer import Transformer
 from transformer.pipeline.registry import TABLES
@@ -180,7 +180,7 @@ def test_the_estimated_size_of_a_run_equals_its_files(tmp_path):
         path.touch()
     trained.record.write_text(json.dumps(score(30.0)["run"]))
     published.folder.mkdir()
-    publish(published, trained, trained.vocabulary, 3)
+    publish(published, trained, run, Data(trained.folder), torch.device("cpu"))
     written = {path.stat().st_ino: path.stat().st_size for path in tmp_path.rglob("*.safetensors")}
     states = plan._STATES * plan._STATE * plan._WEIGHT * sum(tensor.numel() for tensor in model.values())
     assert plan.run_bytes(run) == pytest.approx(sum(written.values()) + states, rel=0.03)

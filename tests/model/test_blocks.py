@@ -168,7 +168,7 @@ def test_a_training_continues_without_a_working_compiler(monkeypatch, tmp_path, 
     runs[0].learner.compile()
     assert (runs[0].learner.compiled, runs[0].learner.capacity) == (None, None)
     for run in runs:
-        run.train(StopSignals(), "a commit")
+        run.train(StopSignals())
     error, none = (run.progress.starts[0].get("compiler_error") for run in runs)
     assert re.fullmatch(f"process 0: {reason}", error)
     assert none is None
@@ -189,7 +189,7 @@ def test_a_step_ahead_changes_nothing(tmp_path):
     for ahead in (0, 1):
         run = start(tmp_path / str(ahead))
         run.ahead = ahead
-        run.train(StopSignals(), "a commit")
+        run.train(StopSignals())
         lines = (tmp_path / str(ahead) / "metrics.jsonl").read_text().splitlines()
         logged = [line.partition('"seconds"')[0] for line in lines]
         states = sorted(path.name for path in (tmp_path / str(ahead)).rglob("*.safetensors"))
@@ -212,5 +212,5 @@ def test_a_stop_is_heard_a_step_late(tmp_path):
 
     run.update = stopped
     with pytest.raises(Interrupted, match=r"^SIGTERM: saved at step 6$"):
-        run.train(StopSignals(), "a commit")
+        run.train(StopSignals())
     assert start(tmp_path, seldom).progress.step == 6

@@ -184,7 +184,7 @@ def start(folder, experiment, text=TEXT, dev=DEV, digest="digest", memory=2**40,
 
 
 def train(run: TrainingRun) -> Progress:
-    return run.train(StopSignals(), "commit")
+    return run.train(StopSignals())
 
 
 def interrupt(run: TrainingRun, step: int) -> None:

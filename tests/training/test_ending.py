@@ -10,6 +10,7 @@ import pytest
 import torch
 from support.toy import (
     ALONE,
+    CPU,
     PROCESSOR,
     TORCHRUN,
     interrupt,
@@ -24,7 +25,7 @@ from support.toy import (
 from torch.testing import assert_close
 
 from transformer import cli
-from transformer.layout import Run
+from transformer.layout import Data, Run
 from transformer.model import weights
 from transformer.model.transformer import Transformer
 from transformer.training.distributed import World, joined
@@ -55,8 +56,8 @@ def test_a_training_ends_early_with_the_checkpoints_up_to_the_best(tmp_path, mon
     for run in (whole, interrupted):
         published = Run(run.folder / "published")
         published.folder.mkdir()
-        (run.folder / "vocabulary").touch()
-        publish(published, run, run.folder / "vocabulary", 2)
+        run.vocabulary.touch()
+        publish(published, run, make_experiment(**EARLY), Data(run.folder), CPU)
         assert sorted(int(path.stem) for path in published.checkpoints.iterdir()) == [4, 6]
         assert weights.load_tensors(published.average)[1]["steps"] == [4, 6]
         assert weights.load_tensors(published.last)[1]["step"] == 6

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,6 @@ from transformer.training.batches import ParallelText, fits, open_text
 from transformer.training.distributed import World, joined, locked
 from transformer.training.log import Logger
 from transformer.training.states import Progress, States, best, continue_shorter, dev_perplexities, publish
-from transformer.training.statistics import with_statistics
 from transformer.training.step import Learner, Update
 from transformer.training.validation import Evaluation
 
@@ -72,12 +70,11 @@ def train_and_publish(run: Run, data: Data, threads: int, memory: float | None, 
             evaluation = Evaluation(experiment, dev, vocabulary, world)
             available = available_memory(world.device, threads) if memory is None else int(min(memory, 10**6) * 2**30)
             training = TrainingRun(text, evaluation, digest, folder, available)
-            training.train(stop, provenance.commit())
+            training.train(stop)
             if world.rank == 0:
                 training.record(data_sha256, initial_sha256)
         if world.rank == 0:
-            complete = partial(with_statistics, experiment=experiment, data=data, device=world.device)
-            publish(run, folder, data.vocabulary, experiment.training.averaged_checkpoints, complete)
+            publish(run, folder, experiment, data, world.device)
 
 
 def _initial_sha256(experiment: Experiment, data: Data) -> str | None:
@@ -104,7 +101,7 @@ def _data_fault(data: Data, sums: dict[str, str], world: World) -> str | None:
 
 
 class TrainingRun:
-    """One training: `TrainingRun(...).train(stop, commit)` resumes from the newest state in `folder`."""
+    """One training: `TrainingRun(...).train(stop)` resumes from the newest state in `folder`."""
 
     def __init__(self, text: ParallelText, evaluation: Evaluation, digest: str, folder: Run, memory: int):
         self.experiment, self.training = evaluation.experiment, evaluation.experiment.training
@@ -139,13 +136,13 @@ class TrainingRun:
                 self.delete_checkpoints(lambda step: step > self.progress.step)  # these steps are repeated
             self.perplexities = self.world.broadcast_object(dev_perplexities(folder) if self.world.rank == 0 else {})
 
-    def train(self, stop: StopSignals, commit: str) -> Progress:
+    def train(self, stop: StopSignals) -> Progress:
         """Train to the last step and save at intervals.
 
         Raises Interrupted, after a save, if any process received a stop signal. Raises TrainingError on other errors.
         """
         if not self.finished():
-            self.progress.starts.append(self.circumstances(commit))
+            self.progress.starts.append(self.circumstances())
         started, before = time.monotonic(), self.progress.seconds
         log = Logger(self.experiment, self.progress, self.folder, writes=self.world.rank == 0)
         # A GPU gets its next step before the numbers of the last step are read, so that it never waits.
@@ -256,13 +253,13 @@ class TrainingRun:
             if chosen(int(path.stem)):
                 path.unlink()
 
-    def circumstances(self, commit: str) -> dict:
+    def circumstances(self) -> dict:
         """Describe this start: code, hardware and settings that affect its numbers."""
         learner = self.learner
         return {
             "step": self.progress.step,
             "started": provenance.now(),
-            "commit": commit,
+            "commit": provenance.commit(),
             "model_code": provenance.model_code(),
             "hardware": provenance.hardware(self.world.device),
             "processes": self.world.size,

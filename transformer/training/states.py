@@ -12,15 +12,15 @@ from pathlib import Path
 
 import torch
 from msgspec import structs
-from torch import Tensor
 
 from transformer.config.experiment import Experiment, load, save
-from transformer.layout import Run
+from transformer.layout import Data, Run
 from transformer.model import weights as checkpoints
 from transformer.model.seq2seq import Seq2Seq
 from transformer.storage.checksums import read_trained, write_trained
 from transformer.storage.files import InputError, write
 from transformer.storage.records import Amount, Count, Unusable, read_weights
+from transformer.training.statistics import with_statistics
 
 logger = logging.getLogger(__name__)
 
@@ -142,17 +142,9 @@ def best(perplexities: dict[int, float]) -> int:
     return min(sorted(perplexities), key=perplexities.get, default=0)
 
 
-def publish(
-    run: Run,
-    trained: Run,
-    vocabulary: Path,
-    averaged: int,
-    complete: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict,
-) -> None:
-    """Write a finished training's outputs and the average (§6.1) into the run's folder by renames; run.json last.
-
-    complete: returns the tensors to save, given the averaged weights.
-    """
+def publish(run: Run, trained: Run, experiment: Experiment, data: Data, device: torch.device) -> None:
+    """Write a finished training's outputs and the average (§6.1) into the run's folder by renames; run.json last."""
+    averaged = experiment.training.averaged_checkpoints
     aside, last = run.folder / ".checkpoints.part", run.folder / ".last.part"
     saved, perplexities = sorted(trained.checkpoints.glob("*.safetensors")), dev_perplexities(trained)
     if perplexities:
@@ -162,7 +154,7 @@ def publish(
     elif len(saved) != averaged:
         raise InputError(f"{trained.checkpoints}: expected {averaged} checkpoints, found {len(saved)}")
     tensors, header = checkpoints.average(saved)
-    tensors = complete(tensors)
+    tensors = with_statistics(tensors, experiment, data, device)
     for old in (aside, run.checkpoints):
         shutil.rmtree(old, ignore_errors=True)
     aside.mkdir()
@@ -174,7 +166,7 @@ def publish(
     last.rename(run.last)
     last.unlink(missing_ok=True)  # a rename of one name of a file to another does nothing
     checkpoints.save_tensors(run.average, tensors, header)
-    for source, target in ((trained.metrics, run.metrics), (vocabulary, run.vocabulary)):
+    for source, target in ((trained.metrics, run.metrics), (data.vocabulary, run.vocabulary)):
         write(target, source.read_bytes())
     write_trained(run.record, read_trained(trained.record), (run.vocabulary, run.average, run.last, run.metrics))
 
