@@ -19,7 +19,8 @@ from support.toy import PREPROCESSING, PROCESSOR, heed_signals, write_text
 SCRIPT = ROOT / "workflow/scripts/tokenize_text.py"
 # Snakemake starts a script with these lines, including the name of the original file.
 PREAMBLE = """from types import SimpleNamespace as Names
-params = Names(data="{folder}", languages=["en", "de"], preprocessing={preprocessing}, longest=9)
+from transformer.layout import Data
+params = Names(data=Data("{folder}"), languages=["en", "de"], preprocessing={preprocessing}, longest=9)
 files = Names(source=["{text}"], target=["{text}"], vocabulary=[])
 snakemake = Names(input=files, params=params, log=["{log}"], threads=2, wildcards=Names(split="train"))
 __file__ = "{script}"

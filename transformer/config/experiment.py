@@ -296,8 +296,8 @@ def load(path: str | Path, section: type[Section] = Experiment) -> Any:
     return structured(read_yaml(path), section, path)
 
 
-def save(section: Section, path: str | Path) -> None:
-    """Write `section` as YAML, in the order of its fields."""
+def save(section: Section | dict[str, Any], path: str | Path) -> None:
+    """Write `section` as YAML, in the order of its fields or keys."""
     with replacing(path) as file:
         yaml.safe_dump(msgspec.to_builtins(section), file, sort_keys=False)
 

@@ -19,7 +19,7 @@ rule tokenize:
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
-        data=subpath(output[0], parent=True),
+        data=ask.data,
         languages=ask.languages,
         preprocessing=ask.preprocessing,
         longest=untracked(ask.longest),
@@ -43,7 +43,7 @@ rule linearize:
     resources:
         mem_mb=memory(1500, large=8000, growth=2),
     params:
-        data=subpath(output[0], parent=True),
+        data=ask.data,
         mix=ask.mix_options,
     script:
         "../scripts/linearize.py"
@@ -63,7 +63,7 @@ rule vocabulary:
     resources:
         mem_mb=memory(1500, large=10000, growth=2),
     params:
-        data=subpath(output[0], parent=True),
+        data=ask.data,
         options=ask.vocabulary_options,
         # Untracked, because a change of either param changes the text, which is an input.
         languages=untracked(ask.languages),
@@ -80,7 +80,7 @@ rule encode:
     output:
         *DATA.arrays("train"),
         *DATA.arrays("dev"),
-        about=DATA.manifest,
+        DATA.manifest,
     log:
         "logs/encode/{scale}/{task}.log",
     priority: FIRST
@@ -90,7 +90,7 @@ rule encode:
     resources:
         mem_mb=memory(1000, each_thread=300),
     params:
-        data=subpath(output.about, parent=True),
+        data=ask.data,
         longest=untracked(ask.longest),
     script:
         "../scripts/encode.py"
@@ -112,6 +112,6 @@ rule unseen:
     resources:
         mem_mb=memory(1000),
     params:
-        data=subpath(output[0], parent=True),
+        data=ask.data,
     script:
         "../scripts/unseen.py"

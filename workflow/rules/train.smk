@@ -14,7 +14,7 @@ rule experiment:
         settings=untracked(ask.experiment),
         identity=ask.identity,
     script:
-        "../scripts/experiment.py"
+        "../scripts/settings.py"
 
 
 # No module is an input, so an edit of code retrains nothing. A training saves its states in the undeclared folder state/

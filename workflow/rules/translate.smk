@@ -13,7 +13,7 @@ rule decoding:
     params:
         settings=ask.decoding,
     script:
-        "../scripts/decoding.py"
+        "../scripts/settings.py"
 
 
 rule translate:

@@ -4,12 +4,11 @@ from transformer.cli import job
 with job("tokenize", snakemake.log[0]):
     from transformer.config.experiment import Preprocessing
     from transformer.data.preprocessing import tokenize_split
-    from transformer.layout import Data
     from transformer.storage.reading import structured
 
     files, params, split = snakemake.input, snakemake.params, snakemake.wildcards.split
     tokenize_split(
-        Data(params.data),
+        params.data,
         split,
         list(zip(files.source, files.target, strict=True)),
         params.languages,

@@ -3,13 +3,11 @@ from transformer.cli import job
 with job("vocabulary", snakemake.log[0]):
     from transformer.config.experiment import Preprocessing
     from transformer.data.preprocessing import learn_vocabulary, reuse_vocabulary
-    from transformer.layout import Data
     from transformer.storage.reading import structured
 
     params = snakemake.params
     preprocessing = structured(params.preprocessing, Preprocessing, "preprocessing")
-    data = Data(params.data)
     if snakemake.input.reused:
-        reuse_vocabulary(data, snakemake.input.reused[0], params.options["subwords"])
+        reuse_vocabulary(params.data, snakemake.input.reused[0], params.options["subwords"])
     else:
-        learn_vocabulary(data, languages=params.languages, preprocessing=preprocessing, **params.options)
+        learn_vocabulary(params.data, languages=params.languages, preprocessing=preprocessing, **params.options)
