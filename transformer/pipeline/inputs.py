@@ -260,7 +260,7 @@ class Inputs:
         return {name: list(dict.fromkeys(paths)) for name, paths in files.items()} | {
             "tables": [scale.files.table(name, "json") for name in registry.made(scale, TABLES)],
             "figures": [scale.files.figure(name, "svg") for name in registry.made(scale, FIGURES)],
-            "attention": scale.fixed(scale.files.attention) if scale.attention_is_known else [],
+            "attention": [] if registry.unknown_attention(scale) else scale.fixed(scale.files.attention),
         }
 
     def reported(self, scale: Pipeline) -> list[RunName]:

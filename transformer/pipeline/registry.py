@@ -264,7 +264,8 @@ TABLES = {  # in the order of the page
 
 
 def _untrained(pipeline: Pipeline) -> str | None:
-    return None if pipeline.base_is_trained else "the base model is not trained"
+    trained = not pipeline.config.partial or pipeline.base_file(lambda run: run.average).exists()
+    return None if trained else "the base model is not trained"
 
 
 def _no_transformer(pipeline: Pipeline) -> str | None:
@@ -291,15 +292,16 @@ def _no_heads(pipeline: Pipeline) -> str | None:
     return _no_transformer(pipeline) or _untrained(pipeline) or unmeasured
 
 
-def _unknown_attention(pipeline: Pipeline) -> str | None:
-    return _no_transformer(pipeline) or (None if pipeline.attention_is_known else _untrained(pipeline))
+def unknown_attention(pipeline: Pipeline) -> str | None:
+    """Return the reason why the attention of the base model neither exists nor can be computed."""
+    return _no_transformer(pipeline) or (None if pipeline.files.attention.exists() else _untrained(pipeline))
 
 
 def _attention_figure(name: str, title: str) -> _Entry:
     def obstacle(pipeline: Pipeline) -> str | None:
         if getattr(pipeline.entry.figures, name, None) is None:
             return "config.yaml has no sentence for this figure at this scale"
-        return _unknown_attention(pipeline)
+        return unknown_attention(pipeline)
 
     def files(pipeline: Pipeline) -> Files:
         return {"attention": pipeline.fixed(pipeline.files.attention)}
@@ -406,7 +408,7 @@ def made(pipeline: Pipeline, entries: dict[str, _Entry]) -> list[str]:
 def obstacles(pipeline: Pipeline) -> dict[str, str]:
     """Return, by title, the reason why a scale cannot have a part of the page."""
     found = {entry.title: entry.obstacle(pipeline) for entry in [*TABLES.values(), *FIGURES.values()]}
-    found["Attention viewer"] = _unknown_attention(pipeline)
+    found["Attention viewer"] = unknown_attention(pipeline)
     return {title: reason for title, reason in found.items() if reason}
 
 

@@ -88,14 +88,3 @@ class Pipeline(ScaleSettings):
         """Return the settings of the base model. For a partial page, read a finished run's file."""
         path = self.base_file(lambda run: run.experiment)
         return (load(path) if self.config.partial and path.exists() else self.experiment(self.base())).model
-
-    @property
-    def base_is_trained(self) -> bool:
-        """Return true if the base model is trained, or will be."""
-        return not self.config.partial or self.base_file(lambda run: run.average).exists()
-
-    @property
-    def attention_is_known(self) -> bool:
-        """Return true if the attention of the base model exists, or can be computed."""
-        transformer = self.base_model.architecture == "transformer"
-        return transformer and (self.base_is_trained or self.files.attention.exists())
