@@ -51,7 +51,8 @@ class LogHandler(LogHandlerBase):
             self.seconds[rule].append(time.monotonic() - began)
             self.waiting[rule] -= 1
             if rule != "all":
-                self.print(f"{self.elapsed()}, {self.left():>10} left  {rule:12} {made}")
+                elapsed = clock(time.monotonic() - self.began)
+                self.print(f"{elapsed}, {self.left():>10} left  {rule:12} {made}")
         elif event == LogEvent.JOB_ERROR or record.levelno > logging.INFO or record.msg == NOTHING_TO_BE_DONE_MSG:
             self.print(self.format(record))
 
@@ -60,10 +61,6 @@ class LogHandler(LogHandlerBase):
         means = {rule: sum(seconds) / len(seconds) for rule, seconds in self.seconds.items()}
         total = sum(count * means.get(rule, SECONDS.get(rule, OTHERS)) for rule, count in self.waiting.items())
         return f"about {clock(total / self.cores)}"
-
-    def elapsed(self) -> str:
-        """Return the time since the start."""
-        return clock(time.monotonic() - self.began)
 
     @staticmethod
     def print(line: str) -> None:
