@@ -234,7 +234,7 @@ class ScaleSettings:
     def sources(self, tasks: Iterable[str]) -> list[Source]:
         """Return the sources of the corpus files that these tasks use. Files in other languages are left out."""
         files = dict.fromkeys(file[1:] for task in tasks for file in self.tasks[task].files())
-        found = (self.config.corpora[corpus].source_of(ending) for corpus, ending in files)
+        found = (self.config.corpora[corpus].sources().get(ending) for corpus, ending in files)
         return [source for source in found if source is not None]
 
     def downloads(self, tasks: Iterable[str]) -> dict[str, Download]:

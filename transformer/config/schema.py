@@ -403,18 +403,16 @@ class Corpus(Keys):
     FORMS: ClassVar = ("grammar", "treebank", "files", "treebank lines", "files lines")
 
     def sources(self) -> dict[str, Source]:
-        """Return the sources of the corpus's files by key. A corpus of the grammar has no sources."""
-        if self.treebank:
-            return {"treebank": self.treebank}
-        return {f"files.{language}": file for language, file in (self.files or {}).items()}
+        """Return the sources of the corpus's files by ending. A corpus of the grammar has no sources."""
+        return {"trees": self.treebank} if self.treebank else self.files or {}
 
-    def source_of(self, ending: str) -> Source | None:
-        """Return the source of the file with an ending. Return None if the grammar generates the file."""
-        return self.treebank or (self.files or {}).get(ending)
+    def key_of(self, ending: str) -> tuple[str, ...]:
+        """Return the key of the source of the file with an ending."""
+        return ("treebank",) if self.treebank else ("files", ending)
 
     def endings(self) -> list[str]:
         """Return the endings of the corpus's files."""
-        return ["en", "de", "fr", "trees"] if self.grammar else ["trees"] if self.treebank else list(self.files)
+        return ["en", "de", "fr", "trees"] if self.grammar else list(self.sources())
 
 
 class Bytes(Keys):

@@ -31,23 +31,19 @@ def read(files: Iterable[str], entries: Iterable[str], config: Path = CONFIG) ->
     """Return config.yaml with the changes of `files` and `key=value` entries, like Snakemake. Raises InputError."""
     if not config.exists():
         raise InputError(f"{CONFIG}: no such file in the working folder; run this command in the project's folder")
-    files, given = [config, *files], _parsed(entries)
-    return _checked(_laid_over(_content(files), given), files, given)
+    files = [config, *files]
+    return _checked(changes(files, entries), files, _parsed(entries))
 
 
-def changes(files: Iterable[str], entries: Iterable[str]) -> dict:
-    """Return the changes of files and `key=value` entries to config.yaml. Raises InputError."""
-    return _laid_over(_content(files), _parsed(entries))
-
-
-def _content(files: Iterable[str | Path]) -> dict:
+def changes(files: Iterable[str | Path], entries: Iterable[str]) -> dict:
+    """Return the merged content of files and `key=value` entries. Raises InputError."""
     config: dict = {}
     for file in files:
         content = read_yaml(file)
         if not isinstance(content, dict):
             raise InputError(f"{file}: expected a mapping, found {type(content).__name__}")
         config = _laid_over(config, content)
-    return config
+    return _laid_over(config, _parsed(entries))
 
 
 def _parsed(entries: Iterable[str]) -> dict:
@@ -184,9 +180,11 @@ def check(content: dict) -> Config:
         for name in getattr(config, kind).keys() & others.keys():
             _refuse((kind,), f"expected a unique name, found '{name}', which another row has already")
     for name, corpus in config.corpora.items():
-        for key, source in corpus.sources().items():
+        for ending, source in corpus.sources().items():
             if source.download:
-                _require_named(config.downloads, source.download, ("corpora", name, *key.split(".", 1)), "downloads")
+                _require_named(
+                    config.downloads, source.download, ("corpora", name, *corpus.key_of(ending)), "downloads"
+                )
     for name in config.scales:
         _check_scale(ScaleSettings(config, name))
     _check_runs(ScaleSettings(config, config.scale))
@@ -240,12 +238,13 @@ def _require_files(scale: ScaleSettings) -> None:
     made = {Path(scale.config.results, name) for name in scale.config.scales}  # rules make the files in these folders
     given = {key: path for key, path in reused.items() if path and not made & set(Path(path).parents)}
     for name, task in scale.tasks.items():
-        for _, corpus, ending in task.files():
-            source = scale.config.corpora[corpus].source_of(ending)
+        for _, name_of_corpus, ending in task.files():
+            corpus = scale.config.corpora[name_of_corpus]
+            source = corpus.sources().get(ending)
             of_user = source is not None and source.path and not getattr(source, "sections", None)
             if of_user and not Path(source.path).exists():
-                part = ("treebank",) if scale.config.corpora[corpus].treebank else ("files", ending)
-                _refuse(("corpora", corpus, *part, "path"), f"no such file: {source.path}")
+                place = ("corpora", name_of_corpus, *corpus.key_of(ending), "path")
+                _refuse(place, f"no such file: {source.path}")
         if task.parses and task.silver and task.silver.path:
             given[f"{name}: silver.path"] = task.silver.path
     for key, path in given.items():
