@@ -35,17 +35,12 @@ class Manifest(TypedDict):  # data.json; its checksum identifies the data of a t
     sha256: Checksum  # of `files`
 
 
-class Start(TypedDict):  # a start or a resumption of a training
+class Start(TypedDict):  # a start or a resumption of a training; keys that nothing reads: see training/loop.py
     step: Count
     started: str
-    commit: NotRequired[str]
     hardware: str
     processes: Positive
-    accumulation: NotRequired[Positive]
-    products: NotRequired[str]  # the compute dtype of matrix products
-    attention: NotRequired[str]
-    compiled: NotRequired[bool]
-    versions: NotRequired[dict[str, str]]
+    model_code: NotRequired[str]
 
 
 class Trained(TypedDict):  # run.json: a finished training
@@ -57,15 +52,11 @@ class Trained(TypedDict):  # run.json: a finished training
     source: str
     target: str
     digest: Checksum  # of the settings and the data
-    step: NotRequired[Count]
-    epoch: NotRequired[Count]
-    position: NotRequired[Count]  # number of finished batches in the epoch
     source_tokens: NotRequired[Count]
     target_tokens: NotRequired[Count]
     flops: Amount
     seconds: Amount
     dev_perplexity: float | None
-    dev_bleu: NotRequired[float | None]
     starts: Annotated[list[Start], Meta(min_length=1)]
     steps: Positive
     planned_steps: NotRequired[Positive]  # only if the training ended early
