@@ -45,21 +45,21 @@ def tokenize(tmp_path, experiment):
 
 
 @pytest.fixture
-def data(tmp_path, tokenize):
+def data(tmp_path, tokenize, experiment):
     data = Data(tmp_path / "data")
     tokenize("train", (99, 99), clean=True)
     tokenize("dev", (19, 19))
-    learn_vocabulary(data, subwords=60, sentences=1000)
+    learn_vocabulary(data, 60, ("en", "de"), experiment.preprocessing)
     return data
 
 
 @pytest.mark.parametrize("languages", [("en", "de"), ("en", "uk"), ("uk", "en")])
 def test_subwords_of_raw_text_do_not_mix_letters_with_punctuation(tmp_path, experiment, languages):
     """Moses has already split its text. Languages that default to raw text need a split on either side."""
-    data, preprocessing = Data(tmp_path), experiment.preprocessing
+    data = Data(tmp_path)
     for side in SIDES:
         data.tokens("train", side).write_text("so! go! no! to!\n" * 9, "utf-8")
-    learn_vocabulary(data, subwords=14, sentences=1000, languages=languages, preprocessing=preprocessing)
+    learn_vocabulary(data, 14, languages, experiment.preprocessing)
     mixed = [piece for piece in Subwords(data.vocabulary).pieces if re.search(r"\w!", piece)]
     assert bool(mixed) == (languages == ("en", "de"))
 

@@ -63,7 +63,7 @@ def prepare(data: Data) -> None:
     for split in ("train", "dev"):
         texts = data.folder / f"{split}.en", data.folder / f"{split}.de"
         tokenize_split(data, split, [texts], ("en", "de"), PREPROCESSING, processes=1)
-    learn_vocabulary(data, subwords=28, sentences=1000)
+    learn_vocabulary(data, 28, ("en", "de"), PREPROCESSING)
     encode_splits(data, processes=1)
 
 

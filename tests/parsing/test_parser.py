@@ -10,6 +10,7 @@ import torch
 from support.commands import do
 from support.toy import (
     DECODING,
+    PREPROCESSING,
     Table,
     make_experiment,
     make_run,
@@ -45,7 +46,7 @@ def data(tmp_path_factory):
     trees, dev = write_text(data.with_suffix(".trees"), TREES), write_text(data.with_suffix(".dev"), TREES[:3])
     linearize_split(Data(data), "train", [trees], repeat=20)
     linearize_split(Data(data), "dev", [dev])
-    learn_vocabulary(Data(data), SIZE - ROWS, 1000, symbols=ROWS)
+    learn_vocabulary(Data(data), SIZE - ROWS, ("en", "trees"), PREPROCESSING, symbols=ROWS)
     encode_splits(Data(data), processes=1)
     return data
 

@@ -94,9 +94,7 @@ def test_scale_and_task_set_the_preprocessing():
     french = ask.preprocessing(wildcards(task="en-fr"))
     assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
     assert ask.preprocessing(wildcards(task="supervised"))["max_words"] == common["max_words"]
-    sentences = common["vocabulary_sentences"]
-    assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000, "sentences": sentences, "longest": 512}
-    assert ask.vocabulary_options(wildcards(scale="demo"))["longest"] is None
+    assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000}
 
 
 def test_text_with_tokens_of_moses_is_scored_on_them():

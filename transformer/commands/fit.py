@@ -62,8 +62,7 @@ class Fit:
         if task.vocabulary_file:
             reuse_vocabulary(data, task.vocabulary_file, task.vocabulary)
         else:
-            sizes = {"subwords": task.vocabulary, "sentences": how.vocabulary_sentences}
-            learn_vocabulary(data, **sizes, longest=how.max_piece_length, languages=task.languages, preprocessing=how)
+            learn_vocabulary(data, task.vocabulary, task.languages, how)
         encode_splits(data, threads, POSITIONS - decoding.extra_length)
         use_threads(threads)
         with StopSignals() as stop:

@@ -66,25 +66,20 @@ def _ceiling(path: str | Path, language: str, how: Preprocessing) -> str:
 
 
 def learn_vocabulary(
-    data: Data,
-    subwords: int,
-    sentences: int,
-    symbols: int | None = None,
-    longest: int | None = None,
-    languages: Sequence[str] = (),
-    preprocessing: Preprocessing | None = None,
+    data: Data, subwords: int, languages: Sequence[str], preprocessing: Preprocessing, symbols: int | None = None
 ) -> None:
     """Learn the shared byte-pair vocabulary (§5.1), or a parser's vocabulary (§6.3), from the training text.
 
-    subwords, sentences, longest: see `learn`. symbols: number of rows of a parser's symbols, before the subwords.
     languages: of both sides. If Moses does not split the words of a language, no subword mixes letters and marks.
+    symbols: number of rows of a parser's symbols, before the subwords.
     Raises InputError if the text has too few subwords or too many symbols.
     """
     from transformer.data.tokenization import uses_moses
 
     source, target = (data.tokens("train", side) for side in SIDES)
-    raw = not all(uses_moses(code, preprocessing) or preprocessing.tokenizer == "given" for code in languages)
+    sentences, longest = preprocessing.vocabulary_sentences, preprocessing.max_piece_length
     if symbols is None:
+        raw = not all(uses_moses(code, preprocessing) or preprocessing.tokenizer == "given" for code in languages)
         learn([source, target], subwords, sentences, data.vocabulary, longest=longest, by_script=raw)
     else:
         names = find_symbols(target, symbols)

@@ -179,10 +179,8 @@ class Inputs:
 
     def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
         """Return the sizes of a vocabulary. A parser's vocabulary has its symbols before its subwords."""
-        scale, task = self.at(wildcards.scale), self.task(wildcards)
-        how = scale.preprocessing(wildcards.task)
-        sizes = {"subwords": task.vocabulary, "sentences": how.vocabulary_sentences, "longest": how.max_piece_length}
-        return sizes | ({"symbols": task.symbols} if task.parses else {})
+        task = self.task(wildcards)
+        return {"subwords": task.vocabulary} | ({"symbols": task.symbols} if task.parses else {})
 
     # ------------------------------------------------------------------ training, search and scores (§5, §6)
 

@@ -65,9 +65,8 @@ rule vocabulary:
     params:
         data=ask.data,
         options=ask.vocabulary_options,
-        # Untracked, because a change of either param changes the text, which is an input.
-        languages=untracked(ask.languages),
-        preprocessing=untracked(ask.preprocessing),
+        languages=ask.languages,
+        preprocessing=ask.preprocessing,
     script:
         "../scripts/vocabulary.py"
 

@@ -6,8 +6,8 @@ with job("vocabulary", snakemake.log[0]):
     from transformer.storage.reading import structured
 
     params = snakemake.params
-    preprocessing = structured(params.preprocessing, Preprocessing, "preprocessing")
     if snakemake.input.reused:
         reuse_vocabulary(params.data, snakemake.input.reused[0], params.options["subwords"])
     else:
+        preprocessing = structured(params.preprocessing, Preprocessing, "preprocessing")
         learn_vocabulary(params.data, languages=params.languages, preprocessing=preprocessing, **params.options)
