@@ -88,9 +88,8 @@ def _laid_over(below: Any, above: Any) -> Any:
     return below | {key: _laid_over(below.get(key), value) for key, value in above.items()}
 
 
-def renamed(content: Any, kind: Any, place: Place = ()) -> tuple[Any, list[str]]:
-    """Return the content with current keys instead of former keys, and a line for each former key."""
-    lines: list[str] = []
+def renamed(content: Any, kind: Any, lines: list[str], place: Place = ()) -> Any:
+    """Return the content with current keys instead of former keys. Append a line for each former key to `lines`."""
     if isinstance(kind, type) and issubclass(kind, Keys) and isinstance(content, dict):
         types = {field.encode_name: field.type for field in structs.fields(kind)}
         for key in sorted(content.keys() & kind.FORMER.keys()):
@@ -101,14 +100,9 @@ def renamed(content: Any, kind: Any, place: Place = ()) -> tuple[Any, list[str]]
         types = dict.fromkeys(content, get_args(kind)[1])
     else:  # Annotated or a union contains the section
         for part in get_args(kind):
-            content, found = renamed(content, part, place)
-            lines += found
-        return content, lines
-    parts = {key: renamed(value, types.get(key), (*place, str(key))) for key, value in content.items()}
-    return {key: part for key, (part, _) in parts.items()}, [
-        *lines,
-        *(line for _, found in parts.values() for line in found),
-    ]
+            content = renamed(content, part, lines, place)
+        return content
+    return {key: renamed(value, types.get(key), lines, (*place, str(key))) for key, value in content.items()}
 
 
 def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any], with_files: bool = False) -> Config:
@@ -117,14 +111,14 @@ def _checked(content: dict, files: Iterable[str | Path], given: Mapping[str, Any
     with_files: refuse a corpus or weights that do not exist.
     """
     within: Place = ()
-    content, lines = renamed(content, Config)
+    content = renamed(content, Config, lines := [])
     for line in lines:
         print(line, file=sys.stderr)
     try:
         config = check(content)
         if recipe := config.recipes.get(config.recipe):
             within = ("recipes", config.recipe)
-            config = check(renamed(_laid_over(content, recipe), Config)[0])
+            config = check(renamed(_laid_over(content, recipe), Config, []))
         if with_files and not config.partial:
             _require_files(ScaleSettings(config))
     except (Misfit, RowFault) as fault:
