@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from cyclopts.types import PositiveInt
 
+from transformer.config.experiment import POSITIONS, load, save
+from transformer.config.scales import OF_TASK, RunName, ScaleSettings
+from transformer.config.settings import INSTALLED, read
+from transformer.data.corpus import Subwords
+from transformer.data.preprocessing import encode_splits, learn_vocabulary, reuse_vocabulary, tokenize_split
 from transformer.layout import Data, Run
 from transformer.process import EXIT_INTERRUPTED, Interrupted, StopSignals, processors
 from transformer.storage.files import InputError, open_input, read_lines
-
-if TYPE_CHECKING:
-    from transformer.config.scales import ScaleSettings
 
 logger = logging.getLogger(__name__)
 _SHOWN = 3  # translations at the end
@@ -39,10 +41,7 @@ class Fit:
 
     def run(self) -> None:
         """Prepare the texts in `output`/data and train. Raises InputError, or Interrupted after a stop signal."""
-        from transformer.config.experiment import POSITIONS, save
-        from transformer.config.scales import RunName
-        from transformer.data.preprocessing import encode_splits, learn_vocabulary, reuse_vocabulary, tokenize_split
-        from transformer.device import use_threads
+        from transformer.device import use_threads  # late imports, because torch takes seconds to load
         from transformer.training.loop import train_and_publish
 
         run, threads = Run(self.output), self.threads or processors()
@@ -76,13 +75,8 @@ class Fit:
             raise InputError(f"expected file names that end in the same two languages, as in train.en, found {names}")
         return found[0]
 
-    def _scale(self) -> "ScaleSettings":
+    def _scale(self) -> ScaleSettings:
         """Return the settings of a scale with one task. Raises InputError naming the wrong key."""
-        from transformer.config.experiment import load
-        from transformer.config.scales import OF_TASK, ScaleSettings
-        from transformer.config.settings import INSTALLED, read
-        from transformer.data.corpus import Subwords
-
         config, languages = read([], [], INSTALLED), self._languages()
         if self.like not in config.scales:
             raise InputError(f"--like: expected one of the scales ({', '.join(config.scales)}), found {self.like}")
