@@ -47,7 +47,7 @@ def test_downloads_and_their_members_are_named_to_the_jobs():
         assert options[:2] == ["--url", entry.urls[0]]
         assert options[options.index(f"--{key}") + 1] == getattr(entry, key) == ask.checksum(SimpleNamespace(file=file))
         others = [json.loads(options[place + 1]) for place, option in enumerate(options) if option == "--or"]
-        assert others == [{key: v for key, v in to_builtins(other).items() if v} for other in entry.alternatives or []]
+        assert others == [to_builtins(other) for other in entry.alternatives or []]
         assert options[-2:] == ["--mirror", "m"]
     text = ask.unpack_options(SimpleNamespace(corpus="newstest2014.de-en", language="de"))
     assert text == {"format": "sgm", "member": "dev/newstest2014-deen-ref.de.sgm", "lines": 3003}

@@ -7,7 +7,7 @@ from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
 from transformer.config.experiment import POSITIONS
 from transformer.config.scales import PARSER, RunName
@@ -72,10 +72,11 @@ class Inputs:
         """Return the options of `fetch`. A changed URL does not change the expected bytes."""
         download = self.config.downloads[wildcards.file]
         options = [word for url in download.urls for word in ("--url", url)]
-        for key, value in _given(download, "sha256", "md5", "size").items():
-            options += [f"--{key}", value]
+        for key in ("sha256", "md5", "size"):
+            if value := getattr(download, key):
+                options += [f"--{key}", value]
         for other in download.alternatives or []:
-            options += ["--or", json.dumps(_given(other, "urls", "sha256", "md5", "size"))]
+            options += ["--or", json.dumps(to_builtins(other))]
         return [*options, *(["--mirror", self.config.mirror] if self.config.mirror else [])]
 
     def file(self, wildcards: _Wildcards) -> File:
@@ -85,9 +86,9 @@ class Inputs:
         return self.file(wildcards).file
 
     def unpack_options(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return the format of a text, and if given its path in the archive and its number of lines."""
+        """Return the format of a text, its path in the archive and its number of lines."""
         file, corpus = self.file(wildcards), self.config.corpora[wildcards.corpus]
-        return {"format": file.format or "text"} | _given(file, "member") | _given(corpus, "lines")
+        return {"format": file.format or "text", "member": file.member, "lines": corpus.lines}
 
     def slice_of_grammar(self, wildcards: _Wildcards) -> list[int]:
         """Return the seed of the demo grammar, the number of sentences to skip, and the number to take."""
@@ -102,10 +103,11 @@ class Inputs:
         return sorted(map(str, Path(treebank.path).rglob("*.mrg"))) if treebank.sections else treebank.file
 
     def treebank_options(self, wildcards: _Wildcards) -> dict[str, Any]:
-        """Return a treebank's path and, if given, its sections or split, its checksum and its number of trees."""
+        """Return a treebank's path, its sections or split, its checksum and its number of trees."""
         corpus = self.config.corpora[wildcards.corpus]
-        known = _given(corpus.treebank, "sections", "split", "sha256") | _given(corpus, "lines")
-        return {"path": corpus.treebank.file} | known
+        treebank = corpus.treebank
+        known = {"sections": treebank.sections, "split": treebank.split, "sha256": treebank.sha256}
+        return {"path": treebank.file, "lines": corpus.lines} | known
 
     def silver(self, wildcards: _Wildcards) -> list[Path | str]:
         """Return the file of silver trees that a training split adds to its treebanks, if any."""
@@ -175,7 +177,8 @@ class Inputs:
 
     def vocabulary_file(self, wildcards: _Wildcards) -> list[str]:
         """Return the vocabulary that a task reuses, if any."""
-        return list(_given(self.task(wildcards), "vocabulary_file").values())
+        file = getattr(self.task(wildcards), "vocabulary_file", None)
+        return [file] if file else []
 
     def vocabulary_options(self, wildcards: _Wildcards) -> dict[str, int]:
         """Return the sizes of a vocabulary. A parser's vocabulary has its symbols before its subwords."""
@@ -236,7 +239,8 @@ class Inputs:
 
     def figure_sentences(self, wildcards: _Wildcards) -> str:
         """Return as JSON the sentences of Figures 3 to 5."""
-        return json.dumps(_given(self.at(wildcards.scale).entry.figures, "figure3", "figure4", "figure5"))
+        sentences = to_builtins(self.at(wildcards.scale).entry.figures or {})
+        return json.dumps({figure: sentence for figure, sentence in sentences.items() if sentence})
 
     def files_of(self, entries: dict, wildcard: str) -> Callable[[_Wildcards], registry.Files]:
         """Return an input function for the input files of a table or figure."""
@@ -310,9 +314,3 @@ def untracked(function: Callable[[_Wildcards], Any]) -> Callable[[_Wildcards, li
     Snakemake does not compare the values of a function that takes `output`, because they may contain paths.
     """
     return lambda wildcards, output: function(wildcards)
-
-
-def _given(section: Struct | None, *keys: str) -> dict[str, Any]:
-    """Return the values of these keys in a section. Omit keys without a value."""
-    values = {key: getattr(section, key, None) for key in keys}
-    return {key: to_builtins(value) for key, value in values.items() if value is not None}
