@@ -1,4 +1,4 @@
-"""The LSTM compared with NumPy, the convolutions with conv1d, sentence by sentence, and the steps of beam search."""
+"""The LSTM compared with NumPy and the convolutions with conv1d, sentence by sentence; sizes and FLOPs of both."""
 
 import math
 from contextlib import nullcontext
@@ -9,37 +9,20 @@ import pytest
 import torch
 import torch.nn.functional as F
 from msgspec.structs import replace
-from support.toy import CPU, DECODING, ROWS, greedy, logits, random_sentences
+from support.toy import BASELINES, CPU, random_baseline, random_sentences
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.config.experiment import EOS, PAD, Model
+from transformer.config.experiment import PAD
 from transformer.config.scales import RunName, ScaleSettings
 from transformer.config.settings import read
-from transformer.model.architectures import build, sketch
+from transformer.model.architectures import sketch
 from transformer.model.cost import Lengths
 from transformer.model.packed import Packed, collate, pack
-from transformer.translation.translator import search
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("on_the_processor")
-SMALL = {"d_model": 18, "P_drop": 0.1, "embedding_rows": ROWS, "output_rows": ROWS}
-MODELS = {
-    "lstm": Model(architecture="lstm", N=4, **SMALL),
-    "conv": Model(architecture="conv", N=3, k=3, **SMALL),
-    "conv, k = 4": Model(architecture="conv", N=2, k=4, **SMALL),
-}
 SOURCES = random_sentences(1, 7, longest=12)
 TARGETS = [[PAD, *sentence[:-1]] for sentence in random_sentences(2, 7, longest=12)]
-
-
-def varied(config: Model) -> torch.nn.Module:
-    """Return a model in evaluation mode with very different outputs and without zero biases."""
-    torch.manual_seed(4)
-    model = build(config).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.4 if "embedding" in name else 0.2)
-    return model
 
 
 def sigmoid(x):
@@ -109,7 +92,8 @@ def conv_reference(model, source, target):
     x = mapped(model.encoder_in, e)
     for block in model.encoder:
         x = (convolved(block, x, (k - 1) // 2, k // 2) + x) * half
-    z = mapped(model.encoder_out, x)
+    z, share = mapped(model.encoder_out, x), 1 / (2 * model.config.N)
+    z = share * z + (1 - share) * z.detach()  # divides the gradient by twice the number of attentions
     g = embedded(target, model.target)
     x = mapped(model.decoder_in, g)
     for block in model.decoder:
@@ -125,11 +109,11 @@ def conv_reference(model, source, target):
 REFERENCES = {"lstm": lstm_reference, "conv": conv_reference}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("multiple", [1, 16])
 def test_logits_equal_those_of_the_equations(name, multiple):
     """The batch has sentences of many lengths. A `multiple` adds padding."""
-    model = varied(MODELS[name])
+    model = random_baseline(name)
     sides = []
     for sentences in (SOURCES, TARGETS):
         lengths = np.array([len(sentence) for sentence in sentences])
@@ -140,137 +124,46 @@ def test_logits_equal_those_of_the_equations(name, multiple):
     torch.testing.assert_close(output[: len(expected)].double(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["lstm", "conv"])
-def test_gradients_equal_those_of_single_sentences(name):
-    """The batch's gradients equal the sum over sentences. Each gradient is also compared with a difference quotient."""
-    model = varied(MODELS[name])
+def gradients(model):
+    """Return the gradients of the batch's loss, each with its parameter's name."""
+    packed = [pack([np.array(ids) for ids in side], CPU) for side in (SOURCES, TARGETS)]
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    loss = (model(*packed) @ model.output_weight().T).logsumexp(dim=1).sum()
+    return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
 
-    def loss(pairs):
-        sources, targets = zip(*pairs, strict=True)
-        packed = [pack([np.array(ids) for ids in side], CPU) for side in (sources, targets)]
-        return (model(*packed) @ model.output_weight().T).logsumexp(dim=1).sum()
 
-    pairs, parameters = list(zip(SOURCES, TARGETS, strict=True)), list(model.parameters())
-    together = torch.autograd.grad(loss(pairs), parameters)
-    single = [torch.autograd.grad(loss([pair]), parameters) for pair in pairs]
-    for found, *expected in zip(together, *single, strict=True):
-        torch.testing.assert_close(found, torch.stack(expected).sum(dim=0), rtol=1e-4, atol=1e-4)
+def reference_loss(model):
+    """Return the loss from the equations, sentence by sentence."""
+    reference = REFERENCES[model.config.architecture]
+    pairs = zip(SOURCES, TARGETS, strict=True)
+    return sum(reference(model, *pair).logsumexp(dim=1).sum() for pair in pairs)
 
 
 def test_lstm_gradients_equal_those_of_the_reference():
-    """The references are difference quotients of the NumPy model in float64."""
-    model = varied(MODELS["lstm"])
-    source, target = SOURCES[1], TARGETS[1]
-    packed = [pack([np.array(ids)], CPU) for ids in (source, target)]
-    (model(*packed) @ model.output_weight().T).logsumexp(dim=1).sum().backward()
+    """The references are difference quotients of the NumPy model in float64, at the largest number of each gradient."""
+    model = random_baseline("lstm")
+    found = gradients(model)
     model = model.double()
-    for parameter in model.parameters():
-        flat, gradient = parameter.data.view(-1), parameter.grad.view(-1)
-        place = int(gradient.abs().argmax())
-        found, values = float(gradient[place]), []
+    for name, parameter in model.named_parameters():
+        flat, place, values = parameter.data.view(-1), int(found[name].abs().argmax()), []
         for step in (1e-5, -2e-5):
             flat[place] += step
-            values.append(float(lstm_reference(model, source, target).logsumexp(dim=1).sum()))
+            values.append(float(reference_loss(model)))
         flat[place] += 1e-5
-        assert found == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-4)
+        assert float(found[name].view(-1)[place]) == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-4)
 
 
 def test_conv_gradients_equal_those_of_the_reference():
-    """The reference is autograd, with the encoder's gradients divided by twice the number of attentions."""
-    model = varied(MODELS["conv"])
-    source, target = SOURCES[1], TARGETS[1]
-    packed = [pack([np.array(ids)], CPU) for ids in (source, target)]
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad((model(*packed) @ model.output_weight().T).logsumexp(dim=1).sum(), parameters)
-    expected = torch.autograd.grad(conv_reference(model, source, target).logsumexp(dim=1).sum(), parameters)
-    for name, one, other in zip(names, found, expected, strict=True):
-        if name.startswith(("encoder.", "encoder_out")):
-            other = other / (2 * model.config.N)
-        if name.startswith(("decoder", "encoder.", "encoder_out", "target")):
-            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_steps_equal_the_whole_decoder(name):
-    """This also holds after hypotheses have moved and sentences have ended."""
-    model = varied(MODELS[name])
-    with torch.no_grad():
-        decoder = model.incremental()(pack([np.array(ids) for ids in SOURCES[:3]], CPU), ROWS)
-        prefixes = [[[]], [[]], [[]]]
-        tokens = [[PAD]] * 3
-        sources = SOURCES[:3]
-        moves = [([[0, 0]] * 3, [0, 1, 2]), ([[1, 0], [1, 1], [0, 1]], [2, 1]), ([[1, 0]] * 2, [1]), (None, [])]
-        for parents, kept in moves:
-            scores = decoder.step(torch.tensor(tokens))
-            for source, rows, found in zip(sources, prefixes, scores, strict=True):
-                for prefix, row in zip(rows, found, strict=True):
-                    expected = logits(model, source, prefix)[-1].log_softmax(dim=0)
-                    torch.testing.assert_close(row[1:], expected[1:], rtol=1e-4, atol=1e-4)
-                    assert row[PAD] == -torch.inf
-            if parents is None:
-                break
-            sources = [sources[sentence] for sentence in kept]
-            rows = [[prefixes[sentence][parent] for parent in parents[sentence]] for sentence in kept]
-            tokens = [[3 + (number + 5 * sentence) % 30 for number in range(2)] for sentence in range(len(kept))]
-            prefixes = [[[*p, t] for p, t in zip(*pair, strict=True)] for pair in zip(rows, tokens, strict=True)]
-            decoder.select(np.array(kept), np.array([parents[sentence] for sentence in kept]))
-
-
-class Whole:
-    """A decoder for beam search that recomputes the whole decoder for each hypothesis."""
-
-    def __init__(self, model, sources, vocabulary):
-        self.model, self.vocabulary = model, vocabulary
-        self.rows = [(source, None) for source in sources]
-
-    def step(self, tokens):
-        self.rows = [
-            (source, [[*prefix, token] for prefix, token in zip(prefixes or [[]] * len(row), row, strict=True)])
-            for (source, prefixes), row in zip(self.rows, tokens.tolist(), strict=True)
-        ]
-        scores = [
-            torch.stack([logits(self.model, source, prefix[1:])[-1] for prefix in prefixes]).log_softmax(dim=1)
-            for source, prefixes in self.rows
-        ]
-        scores = torch.stack(scores)[:, :, : self.vocabulary]
-        scores[:, :, PAD] = -torch.inf
-        return scores
-
-    def select(self, sentences, parents):
-        kept = [(self.rows[s], row) for s, row in zip(sentences.tolist(), parents.tolist(), strict=True)]
-        self.rows = [(source, [prefixes[parent] for parent in row]) for (source, prefixes), row in kept]
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_beam_search_finds_the_same_with_and_without_states(name, monkeypatch):
-    model = varied(MODELS[name])
-    found = search(model, ROWS, SOURCES, DECODING)
-    opened = []
-
-    def whole():
-        def open_decoder(source, vocabulary):
-            ends = (source.ids == EOS).nonzero().flatten() + 1
-            sentences = [part.tolist() for part in source.ids.tensor_split(ends.tolist()) if len(part)]
-            opened.append(len(sentences))
-            return Whole(model, sentences, vocabulary)
-
-        return open_decoder
-
-    monkeypatch.setattr(model, "incremental", whole)
-    expected = search(model, ROWS, SOURCES, DECODING)
-    assert sum(opened) == len(SOURCES)
-    assert [[ids for ids, _ in each] for each in found] == [[ids for ids, _ in each] for each in expected]
-    assert len({tuple(each[0][0]) for each in found}) > 3
-    greedy_found = search(model, ROWS, SOURCES[:2], replace(DECODING, beam_size=1))
-    for source, ((ids, _),) in zip(SOURCES[:2], greedy_found, strict=True):
-        assert greedy(model, source, ROWS, len(ids)) == ids
+    model = random_baseline("conv")
+    expected = torch.autograd.grad(reference_loss(model), list(model.parameters()))
+    torch.testing.assert_close([*gradients(model).values()], [*expected], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["lstm", "conv"])
 def test_flops_equal_pytorchs_count(name, monkeypatch):
     """The counts are forward and backward on the meta device, for sentences of one length, within 2 %."""
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # the meta device does not support autocast
-    config = replace(MODELS[name], N=3, d_model=256, embedding_rows=4000, output_rows=4000)
+    config = replace(BASELINES[name], N=3, d_model=256, embedding_rows=4000, output_rows=4000)
     model, B, L, M = sketch(config), 4, 8, 6
     with torch.device("meta"):
         ids = [torch.zeros(B * length, dtype=torch.long) for length in (L, M)]

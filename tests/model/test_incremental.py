@@ -1,10 +1,13 @@
-"""Cached steps against the full decoder, with each value of each option of the model."""
+"""Cached steps against the full decoder, with each value of each option of the model, and for each baseline."""
+
+from functools import partial
 
 import msgspec
 import numpy as np
 import pytest
 import torch
-from support.toy import CPU, logits, random_model, random_sentences
+from msgspec import structs
+from support.toy import BASELINES, CPU, logits, model_config, random_baseline, random_model, random_sentences
 
 from transformer.config.experiment import PAD, Model
 from transformer.model.incremental import CACHE_BLOCK
@@ -13,8 +16,12 @@ from transformer.model.packed import pack
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
 KEYS = msgspec.json.schema(Model)["$defs"]["Model"]["properties"]
 CHOICES = {key: node.get("enum", [True, False] * (node.get("type") == "boolean")) for key, node in KEYS.items()}
-del CHOICES["architecture"]  # test_baselines.py has the others
-VARIANTS = [{"h": 1, "N": 1}, *({key: value} for key, values in CHOICES.items() for value in values)]
+del CHOICES["architecture"]  # BASELINES has the others
+DEFAULTS = structs.asdict(model_config())
+VARIANTS = [{}, {"h": 1, "N": 1}]
+VARIANTS += [{key: value} for key, values in CHOICES.items() for value in values if value != DEFAULTS[key]]
+MODELS = {str(changes): partial(random_model, 2, **changes) for changes in VARIANTS}
+MODELS |= {name: partial(random_baseline, name) for name in BASELINES}
 
 
 def packed(sentences):
@@ -43,11 +50,11 @@ def select(prefixes, sentences, parents):
     return [[prefixes[sentence][parent] for parent in row] for sentence, row in pairs]
 
 
-@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+@pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
 @torch.inference_mode()
-def test_steps_equal_the_full_decoder(changes):
+def test_steps_equal_the_full_decoder(build):
     """Hypotheses move, are copied and dropped. The beam changes its width, and the longest sentence leaves."""
-    model, sentences, random = random_model(2, **changes), random_sentences(3, 4, longest=9), np.random.default_rng(1)
+    model, sentences, random = build(), random_sentences(3, 4, longest=9), np.random.default_rng(1)
     decoder = model.incremental()(packed(sentences), VOCABULARY)
     prefixes, tokens = [[[]]] * 4, torch.full((4, 1), PAD)
     for kept, K in (([0, 1, 2, 3], 5), ([0, 2, 3], 3), ([1, 2], 20), ([0, 1], 1), ([0, 1], 3), ([1], 3), ([0], 2)):

@@ -18,6 +18,7 @@ from transformer.data.corpus import TokenArray, learn
 from transformer.data.preprocessing import encode_splits
 from transformer.layout import SIDES, Data, Run
 from transformer.model import weights
+from transformer.model.architectures import build
 from transformer.model.batch_norm import batch_norms
 from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
@@ -80,6 +81,23 @@ def random_model(seed: int, **changes) -> Transformer:
         if model.embedding.new_word is not None:
             model.embedding.new_word.bernoulli_(0.5)[: EOS + 1] = 1
     return model.eval()
+
+
+BASELINES = {
+    "lstm": model_config(architecture="lstm", N=4, d_model=18),
+    "conv": model_config(architecture="conv", N=3, d_model=18, k=3),
+    "conv, k = 4": model_config(architecture="conv", d_model=18, k=4),
+}
+
+
+def random_baseline(name: str) -> torch.nn.Module:
+    """Return an untrained baseline in evaluation mode with very different outputs and without zero biases."""
+    torch.manual_seed(4)
+    model = build(BASELINES[name]).eval()
+    with torch.no_grad():
+        for part, parameter in model.named_parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.4 if "embedding" in part else 0.2)
+    return model
 
 
 def vary_statistics(model: Transformer) -> None:
