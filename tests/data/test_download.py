@@ -128,18 +128,38 @@ def announced(length):
     return lambda handler: handler.reply(200, PAGE, Content_Length=length)
 
 
+def by_bytes(head):
+    """Send this beginning of an answer, then one byte at a time without end."""
+
+    def answer(handler):
+        handler.wfile.write(b"HTTP/1.0 200 OK\r\n" + head)
+        while not handler.server.over.wait(0.05):
+            handler.wfile.write(b"x")
+
+    return answer
+
+
 REFUSED = {  # the answers, the number of answers that are used, and the message
     "without ranges": ([without_ranges(DATA, 1000), without_ranges(DATA, 500)] * 5, 5, ".*1000 bytes.*, 5 times"),
     "always short": ([chunked(BEGUN, b"")], 5, f"ConnectionError: ended after 1000 of {len(DATA)} bytes, 5 times"),
     "a page instead": ([announced(18)], 1, f"expected {len(DATA)} bytes, found 18"),
     "never an answer": ([lambda handler: handler.server.over.wait()], 5, ".*[Tt]imed out.*, 5 times"),
+    "a header without end": (
+        [by_bytes(b"X-Slow: ")],
+        5,
+        "ConnectionError: expected an answer within 0.7 s, found none",
+    ),
+    "a slow body": ([by_bytes(b"Content-Length: 300007\r\n\r\n")], 5, "SlowServer: expected 100 bytes per second"),
+    "a wrong redirect": ([status(302, Location="http://[")], 1, "ValueError: Invalid IPv6 URL$"),
+    "redirects in a circle": ([status(302, Location="/a")], 31, "TooManyRedirects: Exceeded 30 redirects.$"),
     "an endless body": ([chunked(*[b"x" * (1 << 20)] * 8, b"")], 1, rf"expected {len(DATA)} bytes, found \d{{6,7}}$"),
 }
 
 
 @pytest.mark.parametrize(("answers", "count", "message"), REFUSED.values(), ids=REFUSED)
-def test_refused(server, fail, answers, count, message):
+def test_refused(server, fail, monkeypatch, answers, count, message):
     """An attempt that yields fewer bytes than the previous attempt makes no progress."""
+    monkeypatch.setattr(download, "_ANSWER_SECONDS", 0.7)
     server.script["/a"] = [*answers]
     assert re.search(rf"/a: {message}", fail("/a"))
     assert len(server.requests) == count

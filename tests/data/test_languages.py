@@ -179,11 +179,16 @@ def test_scores_of_languages_without_spaces(code, tokenizer):
     assert cut(["他说"], code) == ["他 说"]
 
 
-def test_a_tokeniser_that_is_not_installed_is_named(tmp_path, capsys):
-    assert missing_tokenizer("zh") is missing_tokenizer("de") is None
+def test_a_score_of_characters_is_reported(tmp_path, capsys):
+    """Nothing is printed about abbreviations, because these languages are not scored with Moses."""
     side = write_text(tmp_path / "text", ["弟は昨日、新しい自転車を買いました。"])
-    do("score", "--hyp", side, "--ref", side, "--lang", "ja-JP")
-    assert "! ja-mecab is not installed (pip install 'sacrebleu[ja]')" in capsys.readouterr().out
+    lines = {"ja-JP": "! ja-mecab is not installed (pip install 'sacrebleu[ja]')", "th": "! th: BLEU counts characters"}
+    for code, line in lines.items():
+        do("score", "--hyp", side, "--ref", side, "--lang", code)
+        shown = capsys.readouterr().out
+        assert line in shown
+        assert "English abbreviations" not in shown
+    assert missing_tokenizer("zh") is missing_tokenizer("de") is None
 
 
 @pytest.mark.parametrize(

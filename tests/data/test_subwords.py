@@ -84,6 +84,13 @@ def test_an_impossible_size_is_refused_with_the_limit(text, tmp_path, size, prob
     assert len(Subwords(tmp_path / "model")) == int(limit)
 
 
+@pytest.mark.parametrize("blank", ["", " \n\n"])
+def test_text_without_words_is_refused(tmp_path, blank):
+    (tmp_path / "text").write_text(blank)
+    with pytest.raises(InputError, match=r"text: expected text, found no words$"):
+        learn([tmp_path / "text"], SIZE, 10, tmp_path / "model")
+
+
 def test_a_foreign_vocabulary_is_refused(tmp_path):
     with pytest.raises(InputError, match="none: cannot be read: No such file"):
         Subwords(tmp_path / "none")

@@ -40,6 +40,12 @@ def test_words_by_hand(language, raw, expected, changes):
         ("en", "USA wins", "USA wins"),
         ("en", "3 Dogs", "3 Dogs"),
         ("en", "", ""),
+        # Without Moses
+        ("tr", "İzmir", "izmir"),
+        ("tr", "Isparta", "\u0131sparta"),
+        ("uk", "ﬁle", "ﬁle"),
+        ("ar", "ßa", "ßa"),
+        ("ar", "Éa", "éa"),
     ],
 )
 def test_the_first_letter_is_lowered_and_restored(language, raw, expected):

@@ -46,13 +46,23 @@ def test_the_longest_lines_are_normalised(language: str, start: str, mark: str, 
 
 
 @pytest.mark.parametrize(
-    ("line", "language", "left_out"),
-    [("wort " * 300, "de", False), ("wort " * 301, "de", True), ("wort " * 2000, "de", True), ("狗" * 301, "zh", True)],
+    ("lines", "language", "left_out"),
+    [
+        (["wort " * 300, "ein Wort"], "de", False),
+        (["wort " * 301, "ein Wort"], "de", True),
+        (["狗" * 301], "zh", True),
+        (["wort " * 50] * 60, "de", False),
+        (["wort " * 80] * 60, "de", True),
+    ],
+    ids=["300 words", "301 words", "301 characters", "3,000 words", "4,800 words"],
 )
-def test_ter_is_left_out_where_it_would_take_minutes(tmp_path: Path, capsys, line: str, language: str, left_out: bool):
-    text, output = write_text(tmp_path / "text", [line, "ein Wort"]), tmp_path / "json"
+def test_ter_is_left_out_where_it_would_take_minutes(
+    tmp_path: Path, capsys, lines: list, language: str, left_out: bool
+):
+    text, output = write_text(tmp_path / "text", lines), tmp_path / "json"
     do("score", "--hyp", text, "--ref", text, "--lang", language, "--json", output)
-    assert ("! TER is left out: expected lines of up to 300 words" in capsys.readouterr().out) == left_out
+    problem = "! TER is left out: expected lines of up to 300 words, and up to 3,000 words"
+    assert (problem in capsys.readouterr().out) == left_out
     assert ("ter" not in json.loads(output.read_text())["scores"]) == left_out
 
 
