@@ -61,17 +61,6 @@ def test_flops_of_table_3_by_hand():
     assert once == pytest.approx(2.83e19, abs=0.005e19)
 
 
-def test_a_parsers_softmax_covers_only_its_symbols():
-    """Four layers of d_model 1024, eight heads of 128: by hand, 2 · 4 (3P + F) a token, and 512 rows."""
-    Path("resources/wsj").mkdir(parents=True)
-    layers = 2 * 4 * (3 * 1024 * 8 * 256 + 2 * 1024 * 2048) * 50_000
-    attention = 2 * 4 * 8 * 256 * 3 * 30 * 25_000
-    step = 3 * (layers + 2 * 512 * 1024 * 25_000 + attention)
-    assert plan._run_flops(plan.planned_runs(pipeline())[RunName("supervised", "parser", 1)]) == pytest.approx(
-        100_000 * step
-    )
-
-
 def test_each_run_counts_once(capsys):
     """`all` has Table 3's 20 runs, 13 more of Table 5, two more seeds of base, French base and big, and two other
     architectures in both languages. With the treebank, it has two parsers.

@@ -63,9 +63,12 @@ def evalb(tmp_path, capsys):
 
 
 def test_text_that_is_tokenised_and_escaped_is_scored_on_its_tokens(score):
-    """The score equals that of `sacrebleu --tokenize none`. Without the option, escapes would be escaped twice."""
-    references = ["I &apos;m 3 &quot; years &quot; old , aren &apos;t I ?", "A &amp; B sing in the garden ."] * 3
-    hypotheses = ["I &apos;m 3 years old , aren &apos;t I ?", "A &amp; B sang in the garden ."] * 3
+    """The score equals that of `sacrebleu --tokenize none`, and sacreBLEU that of plain text.
+
+    Without the option, escapes would be escaped twice.
+    """
+    references = ["Das ist ja ein &quot; Hund &quot; , oder ?", "A &amp; B &#91; sic &#93; singen im Garten ."] * 3
+    hypotheses = ["Das ist ja ein Hund , oder ?", "A &amp; B &#91; sic &#93; sangen im Garten ."] * 3
     printed, written = score("--tokenized", hypotheses=hypotheses, references=references)
     expected = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references]).score
     found = written["scores"]["tokenized"]
@@ -73,6 +76,9 @@ def test_text_that_is_tokenised_and_escaped_is_scored_on_its_tokens(score):
     assert found["low"] < expected < found["high"]
     assert "|tok:none|" in printed
     assert "!" not in printed
+    plain = ['Das ist ja ein "Hund", oder?', "A & B [sic] singen im Garten."] * 3
+    translated = ["Das ist ja ein Hund, oder?", "A & B [sic] sangen im Garten."] * 3
+    assert written["scores"]["sacrebleu"] == scores(translated, plain, "de")["sacrebleu"]
     _, twice = score(hypotheses=hypotheses, references=references)
     assert twice["scores"]["tokenized"]["score"] != expected
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from sacrebleu.metrics import BLEU
 from support.scored import HYPOTHESES, REFERENCES
 from support.toy import write_text
 
@@ -15,7 +14,6 @@ from transformer.evaluation.bleu import (
     marks,
     plain_quotes,
     scores,
-    token_scores,
     warnings,
 )
 
@@ -47,24 +45,6 @@ def test_sacrebleu_equals_the_output_of_its_command(names, options, tmp_path):
     measures = scores(HYPOTHESES, REFERENCES, "de")
     for name, metric in zip(names, printed if len(names) > 1 else [printed], strict=True):
         assert measures[name] == {"score": pytest.approx(metric["score"], abs=1e-11), "signature": metric["signature"]}
-
-
-def test_text_that_is_tokenised_and_escaped_is_not_so_a_second_time():
-    """Tokens are scored unchanged, like by `sacrebleu --tokenize none`. Plain text is scored like published results."""
-    references = [
-        "I &apos;m 3 &quot; years &quot; old , aren &apos;t I ?",
-        "A &amp; B &#91; sic &#93; sing in the garden .",
-    ]
-    hypotheses = ["I &apos;m 3 years old , aren &apos;t I ?", "A &amp; B &#91; sic &#93; sang in the garden ."]
-    found = token_scores(hypotheses, references, "en")
-    assert found["paper"] == "tokenized"
-    expected = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references]).score
-    assert found["tokenized"]["score"] == expected
-    assert "|tok:none|" in found["tokenized"]["signature"]
-    plain = ["I'm 3 \"years\" old, aren't I?", "A & B [sic] sing in the garden."]
-    translated = ["I'm 3 years old, aren't I?", "A & B [sic] sang in the garden."]
-    assert found["sacrebleu"] == scores(translated, plain, "en")["sacrebleu"]
-    assert scores(hypotheses, references, "en")["tokenized"]["score"] != expected  # this would escape twice
 
 
 @pytest.mark.parametrize(

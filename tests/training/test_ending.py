@@ -34,6 +34,13 @@ from transformer.training.states import best, dev_perplexities, publish
 from transformer.training.validation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    return make_data(tmp_path_factory.mktemp("task") / "data", random_lines(1, 60), random_lines(2, 10))
+
+
 EARLY = {"steps": 60, "learning_rate_scale": 3.0, "patience": 2, "averaged_checkpoints": 2}
 
 
@@ -105,9 +112,8 @@ def test_a_training_begins_with_other_weights(tmp_path):
     assert len({plain.digest("data"), begun.digest("data", "sum"), begun.digest("data", "other")}) == 3
 
 
-def test_a_whole_run_continues_from_another(tmp_path):
+def test_a_whole_run_continues_from_another(tmp_path, data):
     """The test uses the command. A vocabulary of other subwords is refused, and weights without a vocabulary."""
-    data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
     first, second = (tmp_path / name for name in ("first", "second"))
     average = Run(first).average
     for folder, changes in ((first, {}), (second, {"initial_weights": str(average), "learning_rate_scale": 0.5})):
@@ -136,8 +142,7 @@ def test_a_whole_run_continues_from_another(tmp_path):
         (EARLY, {}, False),
     ],
 )
-def test_training_longer_continues_and_equals_a_whole_training(tmp_path, shorter, longer, continues):
-    data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
+def test_training_longer_continues_and_equals_a_whole_training(tmp_path, data, shorter, longer, continues):
     whole, part = (Run(tmp_path / name) for name in ("whole", "part"))
     for run, changes in ((part, shorter), (part, longer), (whole, longer)):
         make_run(run.folder, make_experiment(**changes))
@@ -148,9 +153,8 @@ def test_training_longer_continues_and_equals_a_whole_training(tmp_path, shorter
     assert [len(each) for each in starts] == [1, 1 + continues]
 
 
-def test_a_damaged_shorter_training_is_not_continued(tmp_path, caplog):
+def test_a_damaged_shorter_training_is_not_continued(tmp_path, data, caplog):
     """Its older state is whole, but the first file that is copied, a checkpoint, is not."""
-    data = make_data(tmp_path / "data", random_lines(1, 60), random_lines(2, 10))
     whole, part = (Run(tmp_path / name) for name in ("whole", "part"))
     for run, steps in ((part, 8), (part, 10), (whole, 10)):
         make_run(run.folder, make_experiment(steps=steps))

@@ -7,17 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from support.toy import CPU, ROWS, TABLE_2, TEXT, copy_text, interrupt, make_experiment, metrics, start, train
+from support.toy import CPU, TABLE_2, TEXT, copy_text, interrupt, make_experiment, metrics, start, train
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from transformer.config.experiment import PAD
 from transformer.model import weights as checkpoints
 from transformer.model.cost import Lengths, training_flops
-from transformer.model.packed import pack
 from transformer.storage.files import InputError
 from transformer.training.batches import ParallelText, plan_batches
 from transformer.training.loop import TrainingError
+from transformer.training.loss import batch_losses
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
 
@@ -143,27 +141,13 @@ def test_a_loss_that_is_not_finite_stops(tmp_path, logging):
     assert saved(tmp_path).keys() == before.keys()
 
 
-def naive_losses(model, text, indices):
-    """Return the sums over target tokens of (smoothed, plain) cross-entropy, per sentence, from all logits at once."""
-    smoothed, plain = 0.0, 0.0
-    for index in indices:
-        labels = torch.tensor(text.target[index].astype(int))
-        target = pack([[PAD, *labels[:-1].tolist()]], CPU)
-        logits = model(pack([text.source[index]], CPU), target) @ model.embedding.weight.T
-        log_p = logits.log_softmax(dim=1)
-        q = torch.full_like(log_p, 0.1 / (ROWS - 1)).scatter(1, labels[:, None], 0.9)  # §5.4
-        smoothed = smoothed - (q * log_p).sum()
-        plain = plain + F.cross_entropy(logits, labels, reduction="sum")
-    return smoothed, plain
-
-
 def test_loss_and_gradient_are_per_target_token(tmp_path):
     """In one update, the metrics have the sums divided by the target tokens, and Adam gets this gradient."""
     experiment = make_experiment(model={"P_drop": 0.0}, steps=1, averaged_checkpoints=1)
     run = start(tmp_path, experiment)
     batch = plan_batches(experiment.seed, 0, TEXT.lengths, (60, 60))[0]
     tokens = TEXT.lengths[1, batch].sum()
-    smoothed, plain = naive_losses(run.learner.model, TEXT, batch)
+    smoothed, plain = batch_losses(run.learner.model, TEXT.batch(batch, CPU), 0.1, torch.float32)
     gradients = torch.autograd.grad(smoothed / tokens, list(run.learner.model.parameters()))
     train(run)
     entry = metrics(tmp_path)[-1]
