@@ -3,10 +3,8 @@
 import logging
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
@@ -16,7 +14,7 @@ from support.toy import write_text
 
 import transformer
 from transformer.data.grammar import take
-from transformer.layout import Run
+from transformer.process import EXIT_INTERRUPTED, Interrupted
 from transformer.storage.files import InputError
 
 SET = {"steps": 12, "warmup_steps": 4, "checkpoint_every": 4, "averaged_checkpoints": 2}
@@ -93,22 +91,16 @@ def test_initial_weights_bring_their_vocabulary_and_preprocessing(texts, fitted,
     assert len(set(before)) == len(pairs)
 
 
-@pytest.mark.slow
-def test_an_interrupted_training_goes_on(texts, fitted, tmp_path):
-    run = tmp_path / "run"
-    command = [sys.executable, "-m", "transformer", "fit", "--train", *texts["train"], "--dev", *texts["dev"]]
-    command += ["--output", run, *OPTIONS, *CHANGES[:-1], "averaged_checkpoints=2"]
-    environment = os.environ | {"TRANSFORMER_DEVICE": "cpu"}
-    process = subprocess.Popen(list(map(str, command)), env=environment, stderr=subprocess.PIPE, text=True)
-    while not (Run(run).state / "lock").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 75, said
-    assert said.splitlines()[-1].endswith("the same command resumes the training")
-    subprocess.run(list(map(str, command)), env=environment, check=True, capture_output=True, timeout=300)
-    assert (run / "average.safetensors").read_bytes() == (fitted / "average.safetensors").read_bytes()
+def test_an_interrupted_training_may_resume(texts, tmp_path, monkeypatch, caplog):
+    """test_faults.py tests how. The command reports it, with the exit code of `train`."""
+
+    def interrupted(*_):
+        raise Interrupted("SIGTERM: saved at step 6")
+
+    monkeypatch.setattr("transformer.training.loop.train_and_publish", interrupted)
+    with pytest.raises(SystemExit, match=f"^{EXIT_INTERRUPTED}$"), caplog.at_level(logging.INFO):
+        do("fit", "--train", *texts["train"], "--dev", *texts["dev"], "--output", tmp_path / "run", *OPTIONS, *CHANGES)
+    assert caplog.messages[-1].endswith("SIGTERM: saved at step 6; the same command resumes the training")
 
 
 def test_wrong_arguments_are_refused_in_one_line(texts, tmp_path):

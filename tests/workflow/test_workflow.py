@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from lxml import html
-from support.project import ENVIRONMENT, all_rules, copy_project, last_line, rules_of, snakemake
+from support.project import ENVIRONMENT, all_rules, copy_project, last_line, own_corpus, rules_of, snakemake
 
 from transformer.data.grammar import take
 from transformer.pipeline.registry import FIGURES, TABLES
@@ -165,6 +165,18 @@ def test_a_missing_file_of_the_users_ends_with_one_line_where_older_results_exis
     assert "Traceback" not in result.stderr
     assert sorted(project.glob(f"{RESULTS}/**/*")) == before
     assert rules_of(snakemake(project, "--dry-run").stdout) <= {"table", "figure", "page"}
+
+
+def test_a_corpus_may_have_any_language(tmp_path):
+    code = "zh_CN"
+    config = own_corpus(copy_project(tmp_path))
+    config.write_text(config.read_text("utf-8").replace("cs", code))
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.cs").rename(tmp_path / f"{split}.{code}")
+    table = "results/mine/tables/table2.csv"
+    result = snakemake(tmp_path, "--dry-run", "--configfile", config.name, "--config", "scale=mine", "--", table)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"results/mine/runs/en-{code}/base/1/test.json" in result.stdout
 
 
 def test_without_the_penn_treebank_all_other_tables_are_made(tmp_path):
