@@ -30,7 +30,6 @@ from transformer.training.distributed import World
 
 ROOT = Path(__file__).parents[2]
 RUN, DATA, EXPORT = "runs/en-de/base/1", "data/en-de", "export"
-WORDS = (*("ba", "dc", "fe", "hg"), *("ji", "lk", "nm", "po"))  # words of another vocabulary with the same size
 PAIRS = ["--source", "test.en", "--target", "test.en", "--sentences", 10, "--output", "out.json"]
 COMMANDS = {
     "train": ["train", RUN, "--data", DATA, "--threads", 1],

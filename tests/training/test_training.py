@@ -44,11 +44,6 @@ def train_uninterrupted(folder, model=None):
     return folder
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    return train_uninterrupted(tmp_path_factory.mktemp("uninterrupted"))
-
-
 @pytest.mark.parametrize("model", [{}, {"norm": "batch"}, *TABLE_2.values()], ids=["transformer", "norm", *TABLE_2])
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, model):
     """The kills come after a saved state (each 2 steps) and between two, within an epoch, at its end, within a line."""
