@@ -7,12 +7,12 @@ import sys
 
 import pytest
 from support.commands import do, error
-from support.toy import PROCESSOR, make_experiment, make_run, make_vocabulary, random_lines, random_model, write_text
+from support.serving import make_trial
+from support.toy import PROCESSOR, random_lines, write_text
 
 import transformer
 from transformer.commands import translate
 from transformer.commands.translate import PIECE, arriving
-from transformer.model import weights as checkpoints
 from transformer.storage.files import LONGEST_LINE
 
 
@@ -33,10 +33,7 @@ def test_of_a_line_without_end_only_its_beginning_is_held():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The folder of an untrained run. Any answers are enough for these tests."""
-    run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment())
-    make_vocabulary(run / "vocabulary.model")
-    checkpoints.save_tensors(run / "average.safetensors", random_model(1).state_dict(), {})
-    return run
+    return make_trial(tmp_path_factory.mktemp("run") / "1")
 
 
 def test_translate_answers_each_line_before_the_next_comes(run, tmp_path, monkeypatch):
@@ -79,19 +76,8 @@ def test_options_of_other_toolkits(run, tmp_path):
     """The n best are in Moses' format, or in JSON with scores and tokens, and equal those of the Python interface."""
     lines, source = ["ab cd", "", "ef"], tmp_path / "text"
     write_text(source, lines)
-    words = [
-        "translate",
-        "--run",
-        run,
-        "--input",
-        source,
-        "--output",
-        tmp_path / "out",
-        "--beam-size",
-        2,
-        "--length-penalty",
-        1,
-    ]
+    words = ["translate", "--run", run, "--input", source, "--output", tmp_path / "out"]
+    words += ["--beam-size", 2, "--length-penalty", 1]
     do(*words, "--n-best", 2)
     expected = transformer.load(run).translate(lines, beam_size=2, length_penalty=1, n_best=2)
     found = [line.split(" ||| ") for line in (tmp_path / "out").read_text("utf-8").splitlines()]

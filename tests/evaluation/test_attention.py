@@ -6,23 +6,15 @@ import numpy as np
 import pytest
 import torch
 from support.commands import do, error
-from support.toy import (
-    make_experiment,
-    make_run,
-    make_vocabulary,
-    model_config,
-    random_model,
-    random_sentences,
-    write_text,
-)
+from support.serving import make_trial
+from support.toy import random_baseline, random_model, random_sentences, write_text
 
 import transformer
 from transformer.config.experiment import EOS, POSITIONS
 from transformer.evaluation.attention import Attention
 from transformer.model.attention import MultiHead, SelfAttention
 from transformer.model.packed import pack
-from transformer.model.transformer import Transformer, attention_weights
-from transformer.model.weights import save_tensors
+from transformer.model.transformer import attention_weights
 from transformer.report.figures.attention import grids
 from transformer.storage.files import InputError
 from transformer.storage.records import read_json
@@ -60,20 +52,16 @@ def test_weights_times_values_are_the_layers_output(changes):
     assert not any("attend" in vars(module) for module in model.modules())
 
 
-def test_too_long_a_sentence_is_refused():
+def test_too_long_a_sentence_or_another_architecture_is_refused():
     with pytest.raises(InputError, match=f"up to {POSITIONS} tokens, found a sentence with {POSITIONS + 1}"):
         attention_weights(random_model(4), [5] * POSITIONS + [EOS], TARGET)
+    with pytest.raises(InputError, match=r"^attention heads: expected a Transformer, found the architecture LSTM$"):
+        attention_weights(random_baseline("lstm"), SOURCE, TARGET)
 
 
 @pytest.fixture
 def run(tmp_path):
-    folder = make_run(tmp_path / "run", make_experiment())
-    make_vocabulary(folder / "vocabulary.model")
-    torch.manual_seed(5)
-    save_tensors(
-        folder / "average.safetensors", Transformer(model_config()).state_dict(), {"digest": "d", "steps": [1]}
-    )
-    return folder
+    return make_trial(tmp_path / "run")
 
 
 def command(run, text, *options) -> list:
