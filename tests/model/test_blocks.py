@@ -27,7 +27,9 @@ from transformer.training.loss import batch_losses, compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
 FORMS = {"paper": {}, "narrow keys": {"d_k": 4}}  # Table 3, row B
-FORMS |= {name: form for name, form in TABLE_5.items() if "attention" not in form}  # blocks support only dot products
+FORMS |= {
+    name: TABLE_5[name] for name in ("batch norm", "not scaled", "untied")
+}  # others do not change what blocks see
 INDICES = np.arange(20)
 ROOM = (300, 200)
 
@@ -79,16 +81,17 @@ def test_tables_of_any_batch_agree_with_its_mask(pairs):
 
 
 def test_every_attention_of_a_step_has_the_tables_of_its_mask(monkeypatch):
-    """The attentions are the encoder's, the decoder's and the attention to the memory."""
+    """The attentions are the encoder's, the decoder's and the attention to the memory. All multiply in bfloat16."""
     masks, attend = [], flex_attention.flex_attention
 
     def heard(*heads, block_mask, **options):
         masks.append(block_mask)
+        assert {each.dtype for each in heads} == {torch.bfloat16}
         return attend(*heads, block_mask=block_mask, **options)
 
     monkeypatch.setattr(flex_attention, "flex_attention", heard)
     batch = TEXT.batch(INDICES, CPU, ROOM)
-    make_model(N=1)(batch.source, batch.target)
+    batch_losses(make_model(N=1), batch, 0.1, torch.bfloat16)
     assert len(masks) == 3
     for mask in masks:
         assert_tables_of(mask, Blocks(mask.kv_num_blocks, mask.kv_indices, mask.q_num_blocks, mask.q_indices))
@@ -119,17 +122,13 @@ def test_pad_up_to_a_multiple_changes_nothing(indices, norm):
     torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
 
 
-OTHER = {"norm": "pre", "tied": False, "positions": "none", "scaled": False}
-
-
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # a warning inside PyTorch
-@pytest.mark.parametrize("form", [{}, pytest.param(OTHER, marks=pytest.mark.slow)], ids=str)
-def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch, form):
+def test_one_graph_serves_batches_of_any_number_of_sentences(monkeypatch):
     """The model, the loss and the chunks of logits are one graph, and its output is unchanged."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     torch._dynamo.reset()
     counters.clear()
-    model, compute = make_model(N=1, **form), compiled()
+    model, compute = make_model(N=1, norm="pre", tied=False), compiled()
     batches = plan_batches(1, 0, TEXT.lengths, (60, 60))[:4]
     assert len({len(batch) for batch in batches}) > 1
     for batch in batches:
@@ -176,11 +175,19 @@ def test_a_training_continues_without_a_working_compiler(monkeypatch, tmp_path, 
     torch.testing.assert_close(*(run.learner.model.state_dict() for run in runs), rtol=0, atol=0)
 
 
-def test_a_right_compiler_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(torch, "compile", lambda *_, **__: batch_losses)
+def test_a_right_compiler_is_kept_and_gets_batches_of_one_size(monkeypatch, tmp_path):
+    sizes = set()
+
+    def right(model, batch, *options):
+        sizes.add((len(batch.source.ids), len(batch.labels)))
+        return batch_losses(model, batch, *options)
+
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: right)
     run = start(tmp_path)
     run.learner.compile()
-    assert (run.learner.compiled, run.learner.compiler_error) == (batch_losses, None)
+    assert (run.learner.compiled, run.learner.compiler_error) == (right, None)
+    run.train(StopSignals(), "a commit")
+    assert len(sizes) == 1
 
 
 def test_a_step_ahead_changes_nothing(tmp_path):
