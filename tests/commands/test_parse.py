@@ -15,10 +15,7 @@ from transformer.model import weights
 from transformer.parsing import parser as module
 from transformer.parsing.parser import TOO_LONG, open_parser, penn_words
 from transformer.parsing.trees import bracketed, encode_tree, words
-
-
-def lines_of(path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+from transformer.storage.files import read_lines
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +40,7 @@ def parse(run, tmp_path):
         files = [write_text(tmp_path / f"{number}.txt", lines) for number, lines in enumerate(texts)]
         outputs = ["--output", tmp_path / "trees", "--json", tmp_path / "parses.json"]
         do("parse", "--run", run, "--input", *files, *outputs, "--threads", 1, *options)
-        return lines_of(tmp_path / "trees"), json.loads((tmp_path / "parses.json").read_text())
+        return list(read_lines(tmp_path / "trees")), json.loads((tmp_path / "parses.json").read_text())
 
     return parse
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from transformer.data import corpus
 from transformer.data.corpus import evenly, parallel
 from transformer.data.tokenization import write_tokenized
-from transformer.storage.files import InputError
+from transformer.storage.files import InputError, read_lines
 
 LANGUAGES = ("en", "de")
 PAIRS = [(f"It's dog {n}!", f"Das ist Hund {n}!") for n in range(25)]
@@ -31,10 +31,6 @@ def write_text(path, lines):  # workers import this module, and support.toy's wr
 def sides(folder, name, pairs):
     columns = zip(LANGUAGES, zip(*pairs, strict=True), strict=True)
     return tuple(write_text(folder / f"{name}.{language}", lines) for language, lines in columns)
-
-
-def read(path):
-    return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
 def test_a_pipe_that_would_be_empty_the_second_time_is_refused(tmp_path):
@@ -73,7 +69,7 @@ def test_an_error_ends_all_processes(task, message):
 def tokenized(folder, corpora, preprocessing, clean, processes=1):
     outputs = (folder / "train.source.tok", folder / "train.target.tok")
     counts = write_tokenized(corpora, outputs, LANGUAGES, preprocessing, clean, processes)
-    return counts, *map(read, outputs)
+    return counts, *map(list, map(read_lines, outputs))
 
 
 COUNTED = {"read": 5, "kept": 2, "blank": 2, "long": 1, "unequal": 0}
@@ -100,4 +96,4 @@ def test_no_pair_left_is_an_error_that_leaves_the_old_output(tmp_path, experimen
     old = write_text(tmp_path / "train.source.tok", ["old"])
     with pytest.raises(InputError, match=rf"{files[0]}: no pair of 2 is left after cleaning: 2 with a blank side, 0 "):
         tokenized(tmp_path, [files], experiment.preprocessing, clean=True)
-    assert read(old) == ["old"]
+    assert old.read_text() == "old\n"

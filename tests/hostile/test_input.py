@@ -3,23 +3,12 @@
 import signal
 import socket
 import time
-from pathlib import Path
 
 import pytest
 from support.commands import do, error
-from support.serving import ask, make_trial, served
-from support.toy import write_text
+from support.serving import ask, served
 
 from transformer.commands.cluster import _read_job
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("made") / "place"
-    make_trial(folder / "R")
-    write_text(folder / "a", ["ab cd"] * 12)
-    return folder
-
 
 SCORE, ANALYSE = "score --hyp a --ref a --lang de", "analyse tuning --run R --source a --target a --output t"
 REFUSED = {

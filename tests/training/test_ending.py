@@ -139,7 +139,6 @@ def test_a_whole_run_continues_from_another(tmp_path, data):
         ({}, {"steps": 6}, False),
         (EARLY, EARLY | {"patience": 4}, True),
         (EARLY, EARLY | {"steps": 61, "patience": 4}, False),  # whose checkpoints are those of odd steps
-        (EARLY, {}, False),
     ],
 )
 def test_training_longer_continues_and_equals_a_whole_training(tmp_path, data, shorter, longer, continues):

@@ -45,14 +45,6 @@ def begin(project: Path, *arguments: str) -> subprocess.Popen:
     return process
 
 
-def goes_on(project: Path, uninterrupted: bytes, *arguments: str) -> None:
-    """Check that the same command resumes, and ends with the weights of a training without a fault."""
-    result = snakemake(project, *arguments, *ARGUMENTS)
-    assert result.returncode == 0, result.stderr
-    assert "resumed from step" in result.stdout
-    assert (project / TRAINED).read_bytes() == uninterrupted
-
-
 def test_training_killed_with_retries(project, uninterrupted):
     """Snakemake deletes the failed job's outputs and reruns it. The states are not among these outputs."""
     process = begin(project, "--retries", "1")
@@ -64,19 +56,19 @@ def test_training_killed_with_retries(project, uninterrupted):
     assert (project / TRAINED).read_bytes() == uninterrupted
 
 
-def test_interrupted_by_a_person(project, uninterrupted):
-    """Ctrl-C reaches Snakemake, the training and `tee` at the same time."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "a power cut"])
+def test_the_same_command_resumes_after_an_end_of_all_processes(project, uninterrupted, number):
+    """Ctrl-C reaches Snakemake, the training and `tee` at the same time. After a kill, the folder stays locked."""
     process = begin(project)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     assert process.wait(timeout=60) != 0
-    assert "interrupted by SIGINT: saved at step" in (project / "output").read_text()
-    goes_on(project, uninterrupted)
-
-
-def test_all_killed(project, uninterrupted):
-    """This simulates a power cut. The folder stays locked, and the job's outputs may be incomplete."""
-    process = begin(project)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait(timeout=60)
-    assert snakemake(project, "--unlock", *FILES).returncode == 0
-    goes_on(project, uninterrupted, "--rerun-incomplete")
+    options = []
+    if number == signal.SIGINT:
+        assert "interrupted by SIGINT: saved at step" in (project / "output").read_text()
+    else:
+        assert snakemake(project, "--unlock", *FILES).returncode == 0
+        options = ["--rerun-incomplete"]
+    result = snakemake(project, *options, *ARGUMENTS)
+    assert result.returncode == 0, result.stderr
+    assert "resumed from step" in result.stdout
+    assert (project / TRAINED).read_bytes() == uninterrupted
