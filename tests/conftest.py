@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.commands import train_to_copy
 from support.project import make_small, prepare, snakemake
 from support.slurm import Cluster
 from support.tools import needs_cluster, once
-from support.toy import make_experiment
+from support.toy import make_experiment, random_lines
 
 from transformer.config.experiment import Experiment
 
@@ -61,6 +62,14 @@ def small(tmp_path_factory) -> Path:
         assert result.returncode == 0, result.stdout + result.stderr
 
     return once(tmp_path_factory, "small", make)
+
+
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory) -> Path:
+    """Return a folder with the data of a task, data/, and a run that has learned to copy, run/."""
+    sizes = {"source_tokens": 400, "target_tokens": 400, "warmup_steps": 100, "checkpoint_every": 5}
+    texts = random_lines(1, 2000), random_lines(2, 50)
+    return once(tmp_path_factory, "learned", lambda folder: train_to_copy(folder, *texts, 400, **sizes))
 
 
 @pytest.fixture(scope="session")

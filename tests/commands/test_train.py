@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from support.commands import do, error
-from support.toy import make_data, make_experiment, make_run, random_lines, write_text
+from support.toy import make_experiment, make_run, random_lines, write_text
 
 from transformer.config.experiment import load
 from transformer.layout import Run
@@ -18,18 +18,13 @@ pytestmark = pytest.mark.usefixtures("on_the_processor")
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return make_data(tmp_path_factory.mktemp("task") / "en-de", random_lines(1, 2000), random_lines(2, 50))
+def data(learned):
+    return learned / "data"
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory, data):
-    model = {"N": 1, "d_model": 32, "d_ff": 64, "d_k": 16, "d_v": 16, "P_drop": 0.0}
-    sizes = {"source_tokens": 400, "target_tokens": 400, "steps": 300, "warmup_steps": 100, "checkpoint_every": 5}
-    logging = {"log_every": 100, "evaluate_every": 100, "save_every": 100}
-    run = make_run(tmp_path_factory.mktemp("run") / "1", make_experiment(model=model, logging=logging, **sizes))
-    do_train(run, data)
-    return run
+def trained(learned, tmp_path_factory):
+    return shutil.copytree(learned / "run", tmp_path_factory.mktemp("run") / "1")
 
 
 def do_train(run, data):
@@ -45,14 +40,14 @@ def entries(path):
 def test_train_leaves_the_files_that_later_steps_read(trained, data):
     assert sorted(path.name for path in trained.iterdir()) == [*FILES.split(), "vocabulary.model"]
     names = [path.name for path in sorted((trained / "checkpoints").iterdir())]
-    assert names == ["00000290.safetensors", "00000295.safetensors", "00000300.safetensors"]
+    assert names == ["00000390.safetensors", "00000395.safetensors", "00000400.safetensors"]
     assert (trained / "vocabulary.model").read_bytes() == (data / "vocabulary.model").read_bytes()
     assert (trained / "last.safetensors").read_bytes() == (trained / "checkpoints" / names[-1]).read_bytes()
-    assert entries(trained / "metrics.jsonl")[-1]["step"] == 300
+    assert entries(trained / "metrics.jsonl")[-1]["step"] == 400
     (entry,), experiment = entries(trained / "run.json"), load(trained / "experiment.yaml")
     assert entry["data_sha256"] == json.loads((data / "data.json").read_text())["sha256"]
     assert entry["digest"] == experiment.digest(entry["data_sha256"])
-    assert (entry["task"], entry["experiment"], entry["seed"], entry["steps"]) == ("en-de", "base", 1, 300)
+    assert (entry["task"], entry["experiment"], entry["seed"], entry["steps"]) == ("en-de", "base", 1, 400)
     assert entry["parameters"] == sum(weight.numel() for weight in Transformer(experiment.model).parameters())
 
 
@@ -61,7 +56,7 @@ def test_a_finished_run_is_republished_without_training(trained, data, caplog):
     caplog.set_level("INFO")
     states = {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
     before = {name: entries(trained / name) for name in ("run.json", "metrics.jsonl")}
-    weights = (trained / "checkpoints/00000295.safetensors").read_bytes()
+    weights = (trained / "checkpoints/00000395.safetensors").read_bytes()
     shutil.rmtree(trained / "checkpoints")
     for name in (*before, "vocabulary.model"):
         (trained / name).unlink()
@@ -69,7 +64,7 @@ def test_a_finished_run_is_republished_without_training(trained, data, caplog):
     assert caplog.messages[0].startswith("already trained: ")
     assert states == {path: path.stat().st_mtime_ns for path in (trained / "state").rglob("*.safetensors")}
     assert before == {name: entries(trained / name) for name in before}
-    assert weights == (trained / "checkpoints/00000295.safetensors").read_bytes()
+    assert weights == (trained / "checkpoints/00000395.safetensors").read_bytes()
     assert (trained / "vocabulary.model").exists()
 
 
