@@ -93,7 +93,6 @@ def test_a_pipe_is_read_once(tmp_path: Path, command: str, line: str, sides: str
 @pytest.mark.parametrize(
     ("gold", "test", "f1", "skipped"),
     [
-        (TREE, TREE, 100, 0),
         (TREE, "(())", None, 1),
         ("(S (CD 10\u3000000) (NNS\tcats))", "(S (CD 10\u3000000) (NNS cats))", 100, 0),
     ],

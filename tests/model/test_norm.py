@@ -1,9 +1,4 @@
-"""Batch normalisation over the tokens that count, compared with PyTorch's, in one and in several processes."""
-
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
-from threading import Barrier
+"""Batch normalisation over the tokens that count, compared with PyTorch's (several processes: test_distributed.py)."""
 
 import numpy as np
 import pytest
@@ -12,7 +7,7 @@ from support.toy import CPU, TEXT, make_data, make_experiment, make_run, random_
 from torch import nn
 
 from transformer.layout import Data, Run
-from transformer.model.batch_norm import BatchNorm, batch_norms, take_part
+from transformer.model.batch_norm import BatchNorm, batch_norms
 from transformer.model.weights import load_model, load_tensors
 from transformer.process import StopSignals
 from transformer.training.batches import open_text, plan_batches
@@ -65,42 +60,6 @@ def test_sums_are_in_32_bits_and_one_token_has_no_variance():
     torch.testing.assert_close(y, theirs(x.float()), rtol=1e-4, atol=1e-4)
     assert torch.equal(own(torch.randn(1, WIDTH)), own.bias[None])
     assert own.running_var.isfinite().all()
-
-
-def test_processes_share_their_statistics():
-    """Three processes, one of them without tokens, have the outputs and gradients of one process with all tokens."""
-    torch.manual_seed(2)
-    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), pair()[0], nn.Linear(WIDTH, WIDTH), pair()[0]).double()
-    x, sizes, barrier, sums = torch.randn(10, WIDTH).double(), (3, 7, 0), Barrier(3), [None] * 3
-
-    def run(rank: int) -> list[torch.Tensor]:
-        own = deepcopy(model)
-
-        def all_reduce(part: torch.Tensor) -> torch.Tensor:
-            barrier.wait(9)
-            sums[rank] = part
-            barrier.wait(9)
-            return sum(sums)
-
-        for norm in batch_norms(own):
-            norm.all_reduce = all_reduce
-        part = x.split(sizes)[rank]
-        if len(part):
-            gradients = torch.autograd.grad(own(part).pow(3).sum(), list(own.parameters()))
-        else:
-            take_part(own)
-            gradients = [torch.zeros_like(parameter) for parameter in own.parameters()]
-        return [flat(gradients), flat(own.buffers())]
-
-    with ThreadPoolExecutor(3) as pool:
-        gradients, statistics = map(torch.stack, zip(*pool.map(run, range(3)), strict=True))
-    expected = flat(torch.autograd.grad(model(x).pow(3).sum(), list(model.parameters())))
-    torch.testing.assert_close(gradients.sum(dim=0), expected, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(statistics, flat(model.buffers()).expand(3, -1), rtol=1e-10, atol=1e-10)
-
-
-def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([tensor.flatten() for tensor in tensors])
 
 
 def test_measuring_memory_changes_no_statistics():

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 from support.toy import DECODING, PREPROCESSING, logits, make_experiment, make_vocabulary, random_lines, random_model
 
-import transformer
 from transformer.config.experiment import EOS, POSITIONS, UNK
 from transformer.data.corpus import Subwords
 from transformer.data.tokenization import Tokenizer
-from transformer.model.transformer import attention_weights
 from transformer.storage.files import InputError
-from transformer.translation.search import length_penalty
 from transformer.translation.translator import Translation, Translator, by_length, search
 
 
@@ -77,32 +74,12 @@ def test_n_best_beam_and_alpha(translator):
     )
 
 
-def test_score_of_a_translation_is_the_searchs_times_its_penalty():
-    model, texts = transformer.load(RECORDED), ["Two dogs play in the snow.", "A man", "A girl in a red dress sings."]
-    best = model.translate(texts)
-    for one, score in zip(best, model.score(list(zip(texts, best, strict=True))), strict=True):
-        assert score.tokens == [*one.tokens, "<EOS>"]
-        total = one.score * length_penalty(len(score.tokens), model.decoding.length_penalty)
-        assert sum(score.log_probabilities) == pytest.approx(total, abs=1e-4)
-
-
 def test_score_of_a_text_is_that_of_the_models_logits(translator):
     pairs = list(zip(LINES, reversed(LINES), strict=True))
     for (source, target), score in zip(pairs, translator.score(pairs), strict=True):
         given, expected = translator.vocabulary.encode([source, target])
         table = logits(translator.model, given, expected[:-1]).log_softmax(1)
         np.testing.assert_allclose(score.log_probabilities, table[range(len(expected)), expected], atol=1e-5)
-
-
-def test_attention_is_that_of_the_model(translator):
-    best = translator.translate(LINES[:1])[0]
-    found, given = translator.attention(LINES[0], best), translator.attention(LINES[0], "ab cd")
-    assert (found.target, found.shifted) == ([*best.tokens, "<EOS>"], ["<start>", *best.tokens])
-    expected = attention_weights(translator.model, translator.encode(LINES[:1])[0], [*best.ids, EOS])
-    for kind, weights in expected.items():
-        np.testing.assert_array_equal(getattr(found, kind), weights)
-        np.testing.assert_array_equal(getattr(translator.attention(LINES[0]), kind), weights)
-    assert given.cross.shape == (2, 2, len(given.target), len(given.source))
 
 
 REFUSED = {

@@ -2,10 +2,8 @@
 
 import pandas as pd
 import pytest
-from support.scored import score, write_scores
 
-from transformer.evaluation.scores import read_scores
-from transformer.report.tables.cells import difference_text, flops_text, over_seeds, p_text, paired
+from transformer.report.tables.cells import difference_text, flops_text, p_text, paired
 
 NAN = float("nan")
 
@@ -14,14 +12,6 @@ def test_texts():
     assert [difference_text(value, 1) for value in (0.44, -1.25, -0.04, NAN)] == ["+0.4", "−1.2", "−0.0", ""]
     assert [flops_text(flops) for flops in ("2.3e19", 9.96e14, 3.0, NAN)] == ["2.3·10^19", "1.0·10^15", "3.0·10^0", ""]
     assert [p_text(p) for p in (1.0, 0.0344, 0.001, 0.00002, NAN)] == ["1.000", "0.034", "0.001", "< 0.001", ""]
-
-
-def test_the_interval_is_of_the_mean_over_seeds(tmp_path):
-    """One seed has 101 draws from 0 to 100, the other seed's are 2 higher. The means are 1 to 101."""
-    first, second = ([float(draw + more) for draw in range(101)] for more in (0, 2))
-    runs = read_scores(write_scores(tmp_path, score(50.0) | {"draws": first}, score(52.0, seed=2) | {"draws": second}))
-    averaged = over_seeds(runs, "experiment", {"bleu": "bleu"}, []).loc["base"]
-    assert (averaged["low"], averaged["high"], averaged["bleu"]) == (3.5, 98.5, 51)
 
 
 COLUMNS = ["seed", "name", "bleu", "draws"]

@@ -46,7 +46,10 @@ def column(table, heading: str) -> dict[str, str]:
 
 
 def test_differences_from_base_are_next_to_the_papers(tmp_path):
-    """Base's seeds are 1 apart. With one other seed, t of 4.3 with 2 degrees is 5 %, and the width sqrt(1/3 + 1)."""
+    """Base's seeds are 1 apart. With one other seed, t of 4.3 with 2 degrees is 5 %, and the width sqrt(1/3 + 1).
+
+    Holm: 3 times the smallest p is more than 2 times the next.
+    """
     width = (4 / 3) ** 0.5
     rows, table = make(
         tmp_path, {"base": [29, 30, 31], "heads-1": [30], "N-2": [30 - 4.0 * width], "big": [30 + 4.6 * width]}
@@ -62,6 +65,11 @@ def test_differences_from_base_are_next_to_the_papers(tmp_path):
     cell = table.grid.rows[3]["− base, dev"]
     assert set(cell.runs) == {"en-de/base/1", "en-de/base/2", "en-de/base/3", "en-de/big/1"}
     assert column(table, "Changed here") == {"base": "", "heads-1": "", "N-2": "N=1", "big": "P_drop=0.4"}
+    ends = [rows["big"][f"difference_{end}"] for end in ("low", "high")]
+    assert ends == pytest.approx([0.3 * width, 8.9 * width], abs=0.005)
+    of_holm = {name: rows[name]["p_holm"] for name in p}
+    assert of_holm == pytest.approx({"heads-1": 1, "N-2": 3 * p["big"], "big": 3 * p["big"]})
+    assert detail(table)[2]["p, dev (Holm)"] == f"{p['N-2']:.3f} ({3 * p['big']:.3f})"
 
 
 def test_whether_the_papers_difference_is_replicated(tmp_path):
@@ -135,17 +143,6 @@ def test_the_note_counts_the_papers_small_differences():
     sizes = (numbers - numbers["base"]).abs().round(1)
     assert f"Of the {(sizes > 0).sum()} differences" in note("scores", "paper").replace("\n", " ")
     assert f"{((sizes > 0) & (sizes <= 0.4)).sum()} are 0.4 BLEU or less" in note("scores", "paper")
-
-
-def test_the_frame_has_the_interval_of_the_difference_and_holms_p(tmp_path):
-    """3 and 2 times p, but not above the next product. The interval is 4.3 widths on each side."""
-    rows, table = make(tmp_path, {"base": [29, 30, 31], "heads-1": [30], "N-2": [24], "big": [40]})
-    p = {name: rows[name]["p"] for name in ("heads-1", "N-2", "big")}
-    expected = {"heads-1": 1, "N-2": 2 * p["N-2"], "big": 3 * p["big"]}
-    assert {name: rows[name]["p_holm"] for name in p} == pytest.approx(expected)
-    limits = [rows["big"][f"difference_{end}"] for end in ("low", "high")]
-    assert limits == pytest.approx([10 - 4.303 * (4 / 3) ** 0.5, 10 + 4.303 * (4 / 3) ** 0.5], abs=0.001)
-    assert detail(table)[2]["p, dev (Holm)"] == f"{p['N-2']:.3f} ({2 * p['N-2']:.3f})"
 
 
 def test_without_base_nothing_is_compared_and_gaps_are_named(tmp_path):
