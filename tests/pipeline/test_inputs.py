@@ -85,16 +85,11 @@ def test_weights_and_search_of_translations():
     assert tiny == {"beam": 5, "alpha": 1.33, "extra_length": 50, "batch_tokens": 4096}
 
 
-def test_scale_and_task_set_the_preprocessing():
-    """At scale paper, like the authors: punctuation is not normalised, and English-French has 36 million pairs."""
+def test_a_vocabulary_has_the_sizes_of_its_task():
+    """test_digests.py has the preprocessing of all tasks."""
     ask = asked()
-    common = to_builtins(ask.config.preprocessing)
-    own = {"normalize_punctuation": False, "max_piece_length": 512}
-    assert ask.preprocessing(wildcards()) == common | own
-    french = ask.preprocessing(wildcards(task="en-fr"))
-    assert french == common | own | {"max_words": 175, "max_ratio": 1.5}
-    assert ask.preprocessing(wildcards(task="supervised"))["max_words"] == common["max_words"]
     assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000}
+    assert ask.vocabulary_options(wildcards(task="supervised")) == {"subwords": 16_000, "symbols": 128}
 
 
 def test_text_with_tokens_of_moses_is_scored_on_them():

@@ -65,8 +65,9 @@ def test_table_3_has_all_rows_and_the_demos_rows_have_learned(demo):
     assert all(row["p"] for row in rows if row["experiment"] in bleu.keys() - {"base"})  # base has several seeds
 
 
-@pytest.mark.parametrize("row", [row for row in [*CONFIG.experiments, *CONFIG.ablations] if row not in ROWS])
-def test_every_other_row_of_tables_3_and_5_can_be_trained(demo, tmp_path, on_the_processor, row):
+@pytest.mark.parametrize("row", [row for row in CONFIG.ablations if row not in ROWS])
+def test_every_other_row_of_table_5_can_be_trained(demo, tmp_path, on_the_processor, row):
+    """Other rows of Table 3 differ from base only in sizes and rates."""
     experiment = ScaleSettings(CONFIG).experiment(RunName("en-de", row, 1))
     short = structs.replace(experiment.training, steps=3, checkpoint_every=1, averaged_checkpoints=2)
     run = Run(tmp_path)
