@@ -9,7 +9,7 @@ import torch
 from msgspec.structs import fields, replace
 from support.analysing import PAIRS, STEPS, analyse, by_commands, opened
 from support.commands import error
-from support.toy import forge, make_data, random_model, random_text, write_text
+from support.toy import forge, make_data, packed, random_model, random_text, write_text
 
 from transformer.config.experiment import PAD, POSITIONS, Decoding, load, save
 from transformer.data.corpus import Subwords
@@ -21,13 +21,11 @@ from transformer.evaluation.evaluated_run import EvaluatedRun
 from transformer.evaluation.significance import limits
 from transformer.layout import Data
 from transformer.model import weights
-from transformer.model.packed import pack
 from transformer.storage.checksums import sums_of
 from transformer.storage.files import InputError
 from transformer.training.loss import perplexity
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
-CPU = torch.device("cpu")
 
 
 def dev(place) -> list[str]:
@@ -119,8 +117,7 @@ def test_predictions_do_not_depend_on_the_batch():
     predictions = EvaluatedRun.predict(SimpleNamespace(text=text), model)
     expected = []
     for source, labels in zip(text.source, text.target, strict=True):
-        target = pack([[PAD, *labels[:-1]]], CPU)
-        p = (model(pack([source], CPU), target) @ model.embedding.weight.T).softmax(dim=1)
+        p = (model(packed([source]), packed([[PAD, *labels[:-1]]])) @ model.embedding.weight.T).softmax(dim=1)
         expected += [
             (-float(row[label].log()), float(row.max()), int(row.argmax()) == label)
             for row, label in zip(p, labels.tolist(), strict=True)

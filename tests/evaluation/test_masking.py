@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.analysing import PAIRS, analyse, by_commands, opened
-from support.toy import forge, random_model, random_text
+from support.toy import forge, packed, random_model, random_text
 from torch import nn
 
 from transformer.config.experiment import PAD
@@ -18,12 +18,10 @@ from transformer.evaluation.masking import (
     _curve,
     distances,
 )
-from transformer.model.packed import pack
 from transformer.model.transformer import attention_weights, attentions
 from transformer.model.weights import load_tensors, save_tensors
 
 pytestmark = pytest.mark.usefixtures("on_the_processor")
-CPU = torch.device("cpu")
 MATRIX = {"encoder": "encoder.0.self_attention", "decoder": "decoder.0.self_attention"}
 MATRIX |= {"cross": "decoder.0.cross_attention"}
 KINDS, D_V = tuple(MATRIX), 16
@@ -60,7 +58,7 @@ def pairs(text=TEXT):
     """Return the sentences one by one: source, decoder input, and labels."""
     for source, labels in zip(text.source, text.target, strict=True):
         labels = labels.astype(np.int64)
-        yield pack([source], CPU), pack([np.array([PAD, *labels[:-1]])], CPU), torch.from_numpy(labels)
+        yield packed([source]), packed([[PAD, *labels[:-1]]]), torch.from_numpy(labels)
 
 
 def loss_by_hand(model, heads=()) -> float:

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from msgspec.structs import replace
-from support.toy import BASELINES, CPU, random_baseline, random_sentences
+from support.toy import BASELINES, CPU, packed, random_baseline, random_sentences
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config.experiment import PAD
@@ -17,7 +17,7 @@ from transformer.config.scales import RunName, ScaleSettings
 from transformer.config.settings import read
 from transformer.model.architectures import sketch
 from transformer.model.cost import Lengths
-from transformer.model.packed import Packed, collate, pack
+from transformer.model.packed import Packed, collate
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("on_the_processor")
@@ -126,9 +126,8 @@ def test_logits_equal_those_of_the_equations(name, multiple):
 
 def gradients(model):
     """Return the gradients of the batch's loss, each with its parameter's name."""
-    packed = [pack([np.array(ids) for ids in side], CPU) for side in (SOURCES, TARGETS)]
     names, parameters = zip(*model.named_parameters(), strict=True)
-    loss = (model(*packed) @ model.output_weight().T).logsumexp(dim=1).sum()
+    loss = (model(packed(SOURCES), packed(TARGETS)) @ model.output_weight().T).logsumexp(dim=1).sum()
     return dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
 
 

@@ -3,24 +3,17 @@
 import pytest
 import torch
 from msgspec.structs import replace
+from support.toy import model_config
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.config.experiment import Model
 from transformer.model.architectures import sketch
 from transformer.model.cost import Lengths, single_precision
 from transformer.model.packed import Packed
 from transformer.model.transformer import Transformer
 from transformer.training.loss import smoothed_cross_entropy
 
-
-def sizes(N, d_model, d_ff, h, d_k, d_v, embedding_rows, output_rows) -> Model:
-    own = {"P_drop": 0.1, "P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved"}
-    rows = {"embedding_rows": embedding_rows, "output_rows": output_rows}
-    return Model(N=N, d_model=d_model, d_ff=d_ff, h=h, d_k=d_k, d_v=d_v, target_spaces=0, **own, **rows)
-
-
-BASE = sizes(6, 512, 2048, 8, 64, 64, 40960, 40960)
-SMALL = sizes(3, 20, 28, 2, 7, 11, 41, 37)
+BASE = model_config(N=6, d_model=512, d_ff=2048, h=8, d_k=64, d_v=64, embedding_rows=40960)
+SMALL = model_config(N=3, d_model=20, d_ff=28, embedding_rows=41, output_rows=37)
 
 
 def parameters(**changes) -> int:

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 from msgspec import structs
-from support.toy import BASELINES, CPU, logits, model_config, random_baseline, random_model, random_sentences
+from support.toy import BASELINES, logits, model_config, packed, random_baseline, random_model, random_sentences
 
 from transformer.config.experiment import PAD, Model
 from transformer.model.incremental import CACHE_BLOCK
-from transformer.model.packed import pack
 
 VOCABULARY = 31  # subwords; the embedding has ROWS rows
 KEYS = msgspec.json.schema(Model)["$defs"]["Model"]["properties"]
@@ -22,10 +21,6 @@ VARIANTS = [{}, {"h": 1, "N": 1}]
 VARIANTS += [{key: value} for key, values in CHOICES.items() for value in values if value != DEFAULTS[key]]
 MODELS = {str(changes): partial(random_model, 2, **changes) for changes in VARIANTS}
 MODELS |= {name: partial(random_baseline, name) for name in BASELINES}
-
-
-def packed(sentences):
-    return pack([np.array(sentence) for sentence in sentences], CPU)
 
 
 def check(log_p, model, sentences, prefixes):

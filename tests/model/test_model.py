@@ -7,11 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from msgspec.structs import replace
-from support.toy import CPU
+from support.toy import packed
 
 from transformer.config.experiment import EOS, PAD
 from transformer.model.attention import attention
-from transformer.model.packed import pack
 from transformer.model.transformer import Embedding, FeedForward, Residual, Transformer, sinusoids
 
 LENGTHS = (4, 7, 1, 5)  # of the sentences in a batch, short and long ones
@@ -21,10 +20,6 @@ def sentences(seed: int, lengths: tuple[int, ...] = LENGTHS, rows: int = 37) -> 
     """Return random token ids without PAD."""
     random = np.random.default_rng(seed)
     return [random.integers(1, rows, length) for length in lengths]
-
-
-def packed(sentences: list[np.ndarray]):
-    return pack(sentences, CPU)
 
 
 def test_dropout_within_the_feed_forward_network_is_off_unless_given(experiment):

@@ -7,11 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from support.toy import CPU, ROWS, TABLE_5, model_config, vary_statistics
+from support.toy import ROWS, TABLE_5, model_config, packed, vary_statistics
 from torch import nn
 
 from transformer.config.experiment import PAD, Model
-from transformer.model.packed import pack
 from transformer.model.transformer import Transformer
 
 SOURCES, TARGETS = (4, 7, 1, 5), (3, 2, 6, 4)  # lengths of the sentences in a batch
@@ -39,7 +38,7 @@ def random_pairs(rows: int = ROWS) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 def batch_logits(model: Transformer, sources: list[np.ndarray], targets: list[np.ndarray]) -> torch.Tensor:
     """Return the logits of all targets, one after the other: [n_target, V]."""
-    return model(pack(sources, CPU), pack(targets, CPU)) @ model.output_weight().T
+    return model(packed(sources), packed(targets)) @ model.output_weight().T
 
 
 # The equations process one sentence at a time, and compute a token's output only from the tokens that it may attend to.

@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from support.toy import make_data, make_experiment, make_run, random_lines, random_model
+from support.toy import make_data, make_experiment, make_run, model_config, random_lines, random_model
 
 from benchmarks import decode, gpu, train, workload
 from benchmarks.loops import Step
-from transformer.config.experiment import Model
 from transformer.layout import Data
 from transformer.model import weights as checkpoints
 from transformer.training.batches import plan_batches
@@ -63,9 +62,7 @@ def test_the_papers_models_are_of_their_sizes():
 
 def test_utilisation_by_hand():
     """Two source tokens and one target token: 3 (2 N (3P + F) 3 + 2 V d_model + 2 N h (d_k + d_v) (4 + 1 + 2))."""
-    sizes = {"N": 1, "d_model": 2, "d_ff": 4, "h": 1, "d_k": 2, "d_v": 2, "embedding_rows": 3, "output_rows": 3}
-    options = {"P_drop": 0.0, "P_drop_attention": 0.0, "positions": "sinusoid", "sinusoids": "interleaved"}
-    model = Model(**sizes, **options, target_spaces=0)
+    model = model_config(N=1, d_model=2, d_ff=4, h=1, d_k=2, d_v=2, embedding_rows=3)
     flops = 3 * (2 * (3 * 8 + 16) * 3 + 2 * 3 * 2 + 2 * 4 * 7)  # = 924
     step = Step(np.array([[2], [1]]), positions=3)
     taken = train.Taken(torch.float32, [[step]] * 3, [2.0, 1.0, 4.0])

@@ -20,7 +20,7 @@ from transformer.layout import SIDES, Data, Run
 from transformer.model import weights
 from transformer.model.architectures import build
 from transformer.model.batch_norm import batch_norms
-from transformer.model.packed import pack
+from transformer.model.packed import Packed, pack
 from transformer.model.transformer import Transformer
 from transformer.process import STOPPING, StopSignals
 from transformer.storage.checksums import sums_of
@@ -41,6 +41,7 @@ PROCESSOR = os.environ | {
 }
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
+CPU = torch.device("cpu")
 WORDS = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
 ROWS = 37  # rows of the embedding; the toy vocabulary has fewer subwords
 PREPROCESSING = settings.Preprocessing(True, True, max_words=80, max_ratio=9.0, vocabulary_sentences=1000)
@@ -118,11 +119,15 @@ def varied_model(**changes) -> Transformer:
     return model
 
 
+def packed(sentences: list[list[int]] | list[np.ndarray]) -> Packed:
+    """Pack token ids for a model on the processor."""
+    return pack([np.asarray(ids) for ids in sentences], CPU)
+
+
 @torch.no_grad()
 def logits(model: Transformer, source: list[int], target: list[int]) -> torch.Tensor:
     """Return the logits of the token after each prefix of `target`: [len(target) + 1, output_rows]."""
-    packed = [pack([np.array(ids)], torch.device("cpu")) for ids in (source, [PAD, *target])]
-    return model(*packed) @ model.output_weight().T
+    return model(packed([source]), packed([[PAD, *target]])) @ model.output_weight().T
 
 
 def greedy(model: Transformer, source: list[int], size: int, limit: int) -> list[int]:
@@ -188,7 +193,6 @@ def random_text(seed: int, count: int, **sentences) -> ParallelText:
     return ParallelText(*map(token_array, sides))
 
 
-CPU = torch.device("cpu")
 ALONE = World(0, 1, CPU)
 TEXT, DEV = random_text(1, 53), random_text(2, 15)
 
