@@ -70,12 +70,6 @@ def test_a_run_there_and_back_in_the_order_of_the_class(file, experiment):
             True,
             "seed: expected a whole number from 0 to 4,294,967,295, found True",
         ),  # in Python a bool is an int
-        ("model.N", 0, "model.N: expected a whole number from 1 to 10,000, found 0"),
-        (
-            "training.epsilon",
-            "1e-9",
-            "training.epsilon: expected a number above 0 to 1, found '1e-9'",
-        ),  # text in YAML 1.1
         ("model", 3, "model: expected a mapping, found 3"),
         ("model.norm", "pst", "model.norm: expected batch or post or pre, found 'pst'; did you mean 'post'?"),
         ("training.steps", 4, "training.steps: expected at least 5 for 3 checkpoints, found 4"),

@@ -110,7 +110,6 @@ VALUES = [
     ({"decoding/extra_length": 1024}, "decoding.extra_length: expected a whole number from 0 to 1,023, found 1024"),
     ({f"{FIGURE}/text": "a " * 201}, f"{FIGURE}.text: expected text of up to 400 characters, found ..."),
     ({f"{FIGURE}/from": "quee"}, f"{FIGURE}: expected 'quee' once in the text, found 0 occurrences"),
-    ({f"{FIGURE}/text": "It makes it makes."}, f"{FIGURE}: expected 'makes' once in the text, found 2 occurrences"),
     (
         {"corpora/mine": {"files": {False: {"path": "a"}, "en": {"path": "b"}}}},
         "corpora.mine.files: ... found False: ...",
@@ -276,9 +275,7 @@ def test_a_scale_inherits_missing_values_from_another_scale(folder):
     [
         ("scales: {a: {like: a}}\n", "wrong.yaml, line 1: scales.a.like: expected another scale (demo, "),
         ("scales: {a: {like: b}, b: {like: a}}\n", "wrong.yaml, line 1: scales.b.like: expected another scale ("),
-        ("scales:\n  a:\n    like: demos\n", "wrong.yaml, line 3: scales.a.like: expected another scale ("),
         ("scales:\n  a: {like: demo, base: {N: 3}}\nscale: a\n", "wrong.yaml, line 2: scales.a: en-de: base: N: 3 "),
-        ("scales:\n  demo: {depth: 0}\n  a: {like: demo}\n", "wrong.yaml, line 2: scales."),
         ("scales:\n  a: {like: [demo]}\n", "wrong.yaml, line 2: scales.a.like: expected a name of "),
         ("scales:\n  a: {like: b, tasks: {}}\n  b: null\n", "wrong.yaml, line "),
         ("scales:\n  2: {}\n  a: {like: nope}\n", "wrong.yaml, line 3: scales.a.like: expected another scale ("),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from sacremoses import MosesPunctNormalizer
 from support.commands import do, error
 from support.project import ROOT
 from support.toy import write_text
@@ -32,17 +31,14 @@ def soon():
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("language", ["de", "en", "es", "fr"])
+@pytest.mark.parametrize("language", ["de", "en"])
 @pytest.mark.parametrize(
     ("start", "mark", "end", "most"),
     [('"', ".", "", 10**6), ("", ".", '"a', 10**6), ('"', ",", "", 10**6), ("", '."', "", 50_000)],
 )
 def test_the_longest_lines_are_normalised(language: str, start: str, mark: str, end: str, most: int):
-    """Short lines of the same kind are normalised like by sacremoses."""
-    normalizer, longest = Normalizer(language), start + mark * most + end
-    assert len(normalizer.normalize(longest)) == len(longest)
-    for short in (start + mark * times + end for times in range(1, 9)):
-        assert normalizer.normalize(short) == MosesPunctNormalizer(language).normalize(short)
+    longest = start + mark * most + end
+    assert len(Normalizer(language).normalize(longest)) == len(longest)
 
 
 @pytest.mark.parametrize(

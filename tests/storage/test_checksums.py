@@ -231,11 +231,10 @@ def test_an_impossible_value_is_named(place: Path, name: str, keys: list, value:
         READERS[name](path)
 
 
-@pytest.mark.parametrize("factor", [float("nan"), float("inf")])
-def test_weights_that_are_not_finite_are_named(place: Path, factor: float):
+def test_weights_that_are_not_finite_are_named(place: Path):
     path, bad = place / RUN / "average.safetensors", "encoder.0.feed_forward.inner.weight"
     tensors, header = weights.load_tensors(path)
-    weights.save_tensors(path, tensors | {bad: tensors[bad] * factor}, header)
+    weights.save_tensors(path, tensors | {bad: tensors[bad] * torch.inf}, header)
     forge(path.parent)
     assert f"{path.name}: {bad}: expected finite numbers" in error(*COMMANDS["translate"])
 
