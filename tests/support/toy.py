@@ -181,12 +181,6 @@ def random_sentences(seed: int, count: int, longest: int = 6, ids: int = ROWS) -
     return [[*source.choices(range(UNK + 1, ids), k=source.randint(1, longest)), EOS] for _ in range(count)]
 
 
-def copy_text(seed: int, count: int, **sentences) -> ParallelText:
-    """Return sentences that are their own translations."""
-    sides = token_array(random_sentences(seed, count, **sentences))
-    return ParallelText(sides, sides)
-
-
 def random_text(seed: int, count: int, **sentences) -> ParallelText:
     """Return sentences with unrelated translations of other lengths."""
     sides = (random_sentences(number, count, **sentences) for number in (seed, seed + 1000))

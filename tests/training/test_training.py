@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from support.toy import CPU, TABLE_2, TEXT, copy_text, interrupt, make_experiment, metrics, start, train
+from support.toy import CPU, TABLE_2, TEXT, interrupt, make_experiment, metrics, random_text, start, train
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from transformer.model import weights as checkpoints
@@ -215,7 +215,7 @@ def test_no_longer_pair_than_max_length_is_learned_from(tmp_path):
 
 
 def test_pairs_that_fit_no_batch_are_counted_in_training_and_named_in_dev(tmp_path, caplog):
-    long = ParallelText(TEXT.source, copy_text(9, 53, longest=200).target)
+    long = ParallelText(TEXT.source, random_text(9, 53, longest=200).target)
     expected = (long.lengths > 60).any(axis=0).sum()
     start(tmp_path, make_experiment(), text=long)
     assert f"skipping {expected} of 53 training pairs: too long" in caplog.text
