@@ -12,7 +12,7 @@ from transformer.config.experiment import EOS
 from transformer.data.corpus import Subwords
 from transformer.training.validation import Evaluation
 
-SENTENCES = 30
+SENTENCES = 12
 
 
 @pytest.fixture
