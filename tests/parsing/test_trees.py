@@ -1,17 +1,13 @@
-"""Bracketed trees are read like NLTK reads them, cleaned, written, and converted to symbols and back."""
+"""Bracketed trees are read, cleaned, written, and converted to symbols and back. test_treebanks.py has NLTK's trees."""
 
 import re
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from nltk.tree import Tree as NltkTree
 from support.trees import read, trees
 
 from transformer.parsing.trees import (
-    Close,
-    Leaf,
-    Open,
     bracketed,
     clean,
     decode,
@@ -24,21 +20,6 @@ from transformer.storage.files import InputError
 
 def cleaned(text: str) -> str:
     return bracketed(clean(read(text)))
-
-
-def as_nltk(tree: list) -> NltkTree:
-    """Return the tree in NLTK's representation. Brackets in words stay escaped."""
-    stack = [[]]
-    for event in tree:
-        match event:
-            case Open():
-                stack.append([])
-            case Leaf(tag, word):
-                stack[-1].append(NltkTree(tag, [word.replace("(", "-LRB-").replace(")", "-RRB-")]))
-            case Close(label):
-                children = stack.pop()
-                stack[-1].append(NltkTree(label, children))
-    return stack[0][0]
 
 
 def test_trees_wherever_they_begin_and_end():
@@ -91,8 +72,7 @@ def test_cleaning(text, expected):
 
 
 @given(trees)
-def test_written_trees_are_read_back_also_by_nltk(tree):
-    assert as_nltk(tree) == NltkTree.fromstring(bracketed(tree))
+def test_written_trees_are_read_back(tree):
     assume(not any("RB-" in word for word in words(tree)))  # -LRB- would become a bracket
     assert read(bracketed(tree)) == tree
 

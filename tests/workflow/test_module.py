@@ -3,11 +3,10 @@
 import csv
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from support.project import PARTS, last_line, make_small, run_warm
+from support.project import PARTS, last_line, make_small, snakemake
 
 FOREIGN = """
 configfile: "settings.yaml"
@@ -53,10 +52,6 @@ def foreign(checkout: Path) -> Path:
     return folder
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return run_warm(folder, "-m", "snakemake", "--cores", "2", *arguments)
-
-
 def files(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
@@ -65,7 +60,7 @@ def files(folder: Path) -> set[Path]:
 def test_another_workflow_makes_table_2_and_reads_it(checkout):
     """The package comes from the unchanged checkout. config.yaml provides the missing keys."""
     before, work = files(checkout), foreign(checkout)
-    result = run(work)
+    result = snakemake(work)
     assert result.returncode == 0, result.stdout + result.stderr
     rows = list(csv.DictReader((work / "best.csv").read_text("utf-8").splitlines()))
     assert [row["model"].partition(" (")[2] for row in rows] == ["base)", "big)", "lstm)"]
@@ -76,7 +71,7 @@ def test_another_workflow_makes_table_2_and_reads_it(checkout):
 
 def listing(folder: Path, target: str) -> str:
     """Return the files and the command of each job in a dry run."""
-    result = run(folder, "--dry-run", "--printshellcmds", target)
+    result = snakemake(folder, "--dry-run", "--printshellcmds", target)
     assert result.returncode == 0, result.stdout + result.stderr
     lines = re.findall(r"^(?:    (?:input|output|log):|Shell command:) .*", result.stdout, re.MULTILINE)
     return "\n".join(sorted(lines))
@@ -95,7 +90,7 @@ def test_a_module_with_a_prefix_is_refused_in_one_line(checkout):
     work = foreign(checkout)
     text = (work / "Snakefile").read_text()
     (work / "Snakefile").write_text(text.replace("    config:\n", '    prefix:\n        "made"\n    config:\n', 1))
-    result = run(work, "--dry-run")
+    result = snakemake(work, "--dry-run")
     assert result.returncode == 1
     assert last_line(result).startswith("Snakefile: expected a module without `prefix:`")
     assert "Traceback" not in result.stderr
