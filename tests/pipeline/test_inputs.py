@@ -89,7 +89,7 @@ def test_a_vocabulary_has_the_sizes_of_its_task():
     """test_digests.py has the preprocessing of all tasks."""
     ask = asked()
     assert ask.vocabulary_options(wildcards()) == {"subwords": 37_000}
-    assert ask.vocabulary_options(wildcards(task="supervised")) == {"subwords": 16_000, "symbols": 128}
+    assert ask.vocabulary_options(wildcards(task="supervised")) == {"subwords": 16_384, "symbols": 512}
 
 
 def test_text_with_tokens_of_moses_is_scored_on_them():
