@@ -173,7 +173,8 @@ def _points(files: pd.DataFrame) -> pd.DataFrame:
     points = []
     for (positions, part, _), same in groups.groupby(["positions", "part", "place"], sort=False):
         low, high = limits(mean_draws(same))
-        means = (round(value, 6) for value in (same["tokens"].mean(), same["bleu"].mean(), low, high))
+        # Nine digits, because intervals may have seven, and a tie would be rounded differently on other processors.
+        means = (round(value, 9) for value in (same["tokens"].mean(), same["bleu"].mean(), low, high))
         points.append((positions, part, *means))
     named = pd.DataFrame(points, columns=["positions", "part", "tokens", "bleu", "low", "high"])
     return named.sort_values("tokens", kind="stable")

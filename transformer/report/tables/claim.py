@@ -90,7 +90,8 @@ def _at_equal(
         both = both[both.groupby("hardware")["experiment"].transform("nunique") == 2]
         both = both[both["hardware"].isin(both["hardware"].mode()[:1])]  # the most frequent hardware
     curves = [costs[name] for name in both["name"]]
-    budget = min((curve[cost].iloc[-1] for curve in curves), default=0.0)
+    # Rounded, because further digits depend on the processor.
+    budget = round(min((curve[cost].iloc[-1] for curve in curves), default=0.0), 6)
     scores = [float(np.interp(budget, curve[cost], curve["dev_bleu"])) for curve in curves]
     # Dev BLEU has no bootstrap samples, so p accounts for seed variance only.
     both = both.assign(bleu=scores, draws=[[score] * RESAMPLES for score in scores])
