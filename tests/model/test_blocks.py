@@ -186,7 +186,7 @@ def test_a_right_compiler_is_kept_and_gets_batches_of_one_size(monkeypatch, tmp_
     run = start(tmp_path)
     run.learner.compile()
     assert (run.learner.compiled, run.learner.compiler_error) == (right, None)
-    run.train(StopSignals(), "a commit")
+    run.train(StopSignals())
     assert len(sizes) == 1
 
 
