@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from transformer.config import settings
 from transformer.layout import Run
 from transformer.pipeline.inputs import Inputs, untracked
-from transformer.pipeline.registry import FIGURES, TABLES, made, obstacles
+from transformer.pipeline.registry import FIGURES, TABLES, analysed_runs, made, obstacles
 from transformer.pipeline.scale import Pipeline
 from transformer.report import build
 from transformer.storage.files import InputError
@@ -51,6 +51,12 @@ def test_downloads_and_their_members_are_named_to_the_jobs():
         assert options[-2:] == ["--mirror", "m"]
     text = ask.unpack_options(SimpleNamespace(corpus="newstest2014.de-en", language="de"))
     assert text == {"format": "sgm", "member": "dev/newstest2014-deen-ref.de.sgm", "lines": 3003}
+
+
+def test_every_row_of_another_architecture_is_measured_by_length():
+    changes = ["baselines={mine: {architecture: lstm, N: 4}}", "scales={demo: {rows: [base, lstm, mine]}}"]
+    pipeline = Pipeline(settings.read([], ["scale=demo", *changes]))
+    assert {run.experiment for run in analysed_runs(pipeline, "lengths")} == {"base", "lstm", "mine"}
 
 
 def test_parts_of_treebanks_and_of_the_grammar():

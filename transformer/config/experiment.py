@@ -35,6 +35,7 @@ Ratio = Annotated[float, Meta(ge=1, le=1_000_000)]
 FilePath = Annotated[str, Meta(pattern=r"^[^{}\n]+\Z", title="a path")]  # Snakemake reads braces as wildcards
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Tokenizing = Literal["moses", "none", "given"]
+Architecture = Literal["transformer", "lstm", "conv"]
 _Probability = Annotated[float, Meta(ge=0, lt=1)]
 RECIPES = {"paper": "paper-text", "tensor2tensor": "tensor2tensor"}  # `recipe` in config.yaml: `fidelity` of a run
 RECIPE_OF = {fidelity: recipe for recipe, fidelity in RECIPES.items()}
@@ -73,7 +74,7 @@ class Model(Section, kw_only=True):
     """The model (§3 and Table 3) in the paper's symbols: a Transformer or one of two other architectures."""
 
     architecture: Annotated[
-        Literal["transformer", "lstm", "conv"],
+        Architecture,
         described("The paper's model, or a model for comparison: GNMT (`lstm`) or ConvS2S (`conv`)."),
     ] = "transformer"
     N: Annotated[Small, described("Layers in the encoder and in the decoder (§3.1).")]

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from transformer.config.experiment import (
     PARTS,
     POSITIONS,
+    Architecture,
     Decoding,
     FilePath,
     Large,
@@ -123,7 +124,7 @@ class Recall(Keys):
         described("Tokens between a key-value pair and the question, in ascending order."),
     ]
     models: Annotated[
-        dict[Literal["transformer", "lstm", "conv"], ExperimentRow],
+        dict[Architecture, ExperimentRow],
         Meta(min_length=1),
         described("Sizes of the encoders, not divided by a scale. `learning_rate_scale` multiplies `learning_rate`."),
     ]

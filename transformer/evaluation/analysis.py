@@ -75,6 +75,7 @@ class Analysis:
     Settings: type[RunSettings]
     Result: type[OfRun]
     experiments: tuple[str, ...]  # the runs of these experiments are measured
+    of_baselines = False  # whether Table 2's rows of other architectures are measured, too
     needs_heads = False  # whether the analysis measures attention heads, which only a Transformer has
     needs_data = False  # whether the analysis reads the encoded training text
     rows: tuple[str, ...] = ()  # tested rows of workflow/paper/table5.csv

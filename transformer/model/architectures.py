@@ -1,4 +1,4 @@
-"""The architectures by name. Only this module lists them."""
+"""The architectures by name: `Architecture` of config/experiment.py lists the same names."""
 
 from functools import cache
 

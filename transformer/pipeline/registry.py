@@ -132,8 +132,8 @@ def analysed_runs(pipeline: Pipeline, analysis: str) -> list[RunName]:
     kind = ANALYSES[analysis]
     if _missing_settings(pipeline, analysis) or (kind.needs_heads and _no_transformer(pipeline)):
         return []
-    runs = [*pipeline.table_5_runs(), *_baseline_runs(pipeline)]
-    return [run for run in runs if run.experiment in kind.experiments]
+    named = [run for run in pipeline.table_5_runs() if run.experiment in kind.experiments]
+    return named + (_baseline_runs(pipeline) if kind.of_baselines else [])
 
 
 def _analysis_files(pipeline: Pipeline, analysis: str) -> list[Path]:

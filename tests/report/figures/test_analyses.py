@@ -1,12 +1,15 @@
 """Figures of the analyses of heads and lengths: numbers, captions and gaps. The record's are compared byte for byte."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 from support.scored import score
 
 from transformer.report.figures.analyses import _short_number, bleu_length, head_importance
+from transformer.storage.records import without_sum
 
+RECORD = Path(__file__).parents[3] / "results/record/multi30k/runs/en-de/base/1"
 KINDS = ("encoder", "decoder", "cross")
 
 
@@ -42,6 +45,14 @@ def test_many_heads_have_no_numbers(tmp_path):
 def test_numbers_are_short_and_right():
     numbers = [(0.0314, 3), (-0.0125, 3), (1.26, 3), (-0.0004, 3), (10.44, 1), (0.55, 1), (0.04, 1)]
     assert [_short_number(*number) for number in numbers] == [".031", "−.013", "1.3", "0", "10.4", "0.6", "0"]
+
+
+def test_an_architecture_without_a_title_has_its_name(tmp_path):
+    record = json.loads((RECORD / "lengths.json").read_text())
+    (tmp_path / "lengths.json").write_text(json.dumps(without_sum(record) | {"positions": "sru"}))
+    drawing = bleu_length(lengths=[str(tmp_path / "lengths.json")], dev_label="toy", expected=[])
+    assert "Runs: sru: en-de/base/1." in drawing.caption
+    assert "sru" in [text.get_text() for text in drawing.figure.legends[0].get_texts()]
 
 
 def test_axes_without_a_run_have_a_note():

@@ -112,7 +112,8 @@ class ByLength(analysis.Analysis):
         skipped: Count  # joined sentences that exceed the model's positions
         groups: list[_Group]  # a t without joined sentences has no group
 
-    experiments = ("base", "learned-positions", "no-positions", "lstm", "conv")
+    experiments = ("base", "learned-positions", "no-positions")
+    of_baselines = True
     needs_data = True
     rows = ("lengths",)
     words = ("Sentences",)

@@ -1,5 +1,7 @@
 """Analyses of trained runs: importance of heads (§3.2.2), attention distances (§4), and BLEU by length (§3.5)."""
 
+from itertools import cycle
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -134,13 +136,14 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
     figure, axes = new(PAGE_INCHES, 2.8)
     points = _points(files)
     drawn, lines = list(dict.fromkeys(points["positions"])), []
+    looks = _looks(drawn)
     for (positions, part), groups in points.groupby(["positions", "part"], sort=False):
-        kind, shift = list(_LINES).index(positions), _APART ** (drawn.index(positions) - (len(drawn) - 1) / 2)
+        shift = _APART ** (drawn.index(positions) - (len(drawn) - 1) / 2)
         bars = [groups["bleu"] - groups["low"], groups["high"] - groups["bleu"]]
-        look = {"color": COLORS[kind], "marker": MARKERS[kind], "capsize": 2, "elinewidth": 0.8} | _PARTS[part]
+        look = looks[positions] | {"capsize": 2, "elinewidth": 0.8} | _PARTS[part]
         axes.errorbar(groups["tokens"] * shift, groups["bleu"], np.maximum(bars, 0), **look)
         texts = (f"{group.bleu:.1f} at {group.tokens:.0f} tokens" for group in groups.itertuples())
-        lines.append(f"{_LINES[positions]}, {part} sentences: {', '.join(texts)}")
+        lines.append(f"{_title(positions)}, {part} sentences: {', '.join(texts)}")
     longest, longests = longest_of(min(files["quantile"].dropna(), default=1)), sorted(files["longest"].unique())
     for limit in longests:
         axes.axvline(limit, color=GREY, linestyle=":", linewidth=1)
@@ -153,9 +156,9 @@ def bleu_length(*, lengths: list[str], dev_label: str, expected: list[str]) -> D
         "sentences, so compare the lines only at equal length."
     )
     if len(files):
-        _finish_lengths(axes, set(files["positions"]))
+        _finish_lengths(axes, looks)
         caption += f" Dotted lines: {longest} source sentence in training, {' and '.join(map(str, longests))} tokens."
-        listed = "; ".join(f"{_LINES[file.positions]}: {file.name}" for file in files.itertuples())
+        listed = "; ".join(f"{_title(file.positions)}: {file.name}" for file in files.itertuples())
         caption += f" Runs: {listed}."
     else:
         empty(axes, "no runs")
@@ -180,12 +183,22 @@ def _points(files: pd.DataFrame) -> pd.DataFrame:
     return named.sort_values("tokens", kind="stable")
 
 
-def _finish_lengths(axes: Axes, drawn: set[str]) -> None:
-    """Set the ticks, and add a legend with these kinds of positions."""
+def _title(positions: str) -> str:
+    """Return the title of a kind of positions. An architecture without a title has its name."""
+    return _LINES.get(positions, positions)
+
+
+def _looks(drawn: list[str]) -> dict[str, dict[str, str]]:
+    """Return colour and marker of each kind of positions. Known kinds have the same look in all figures."""
+    looks = zip(dict.fromkeys([*_LINES, *drawn]), cycle(COLORS), cycle(MARKERS), strict=False)
+    return {kind: {"color": color, "marker": marker} for kind, color, marker in looks if kind in drawn}
+
+
+def _finish_lengths(axes: Axes, kinds: dict[str, dict[str, str]]) -> None:
+    """Set the ticks, and add a legend with these kinds of positions and their looks."""
     axes.xaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter="{x:g}", minor_locator=NullLocator())
     axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])  # leaves space for a marker at 0
-    colored = zip(_LINES.items(), COLORS, MARKERS, strict=False)
-    looks = [(title, {"color": color, "marker": marker}) for (kind, title), color, marker in colored if kind in drawn]
+    looks = [(_title(kind), look) for kind, look in kinds.items()]
     looks += [(f"{part} sentences", {"color": GREY, "marker": "o"} | own) for part, own in _PARTS.items()]
     looks += [("longest in training", {"color": GREY, "linestyle": ":"})]
     handles = [Line2D([], [], label=text, **look) for text, look in looks]

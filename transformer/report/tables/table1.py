@@ -47,7 +47,7 @@ def accuracies(recalled: Recalled) -> dict[str, pd.DataFrame]:
     rows: dict[str, list[dict[int, float]]] = {}
     for model in recalled["models"]:
         accuracy = {int(distance): share for distance, share in model["accuracy"].items()}
-        rows.setdefault(names[model["architecture"]], []).append(accuracy)
+        rows.setdefault(names.get(model["architecture"], model["architecture"]), []).append(accuracy)
     return {name: pd.DataFrame(of_seeds) for name, of_seeds in rows.items()}
 
 
