@@ -1,7 +1,7 @@
-"""Train a model for one step on a CUDA device without a GPU, and print the observations as JSON.
+"""Run one part of the GPU's code on a CUDA device without a GPU, and print the observations as JSON.
 
     export PRETEND=pretend.so PYTHONPATH=.  # pretend.cpp, compiled as test_without_a_gpu.py does
-    python tests/gpu/trace.py base
+    python tests/gpu/trace.py step base
 
 Fake tensors on the device have shapes and types, but no numbers. Code that would wait for a number from the GPU raises
 an exception.
@@ -16,10 +16,18 @@ ctypes.CDLL(os.environ["PRETEND"])
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
 import torch
+from msgspec.structs import replace
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.utils import counters
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -39,6 +47,7 @@ for name, answer in ANSWERS.items():
 
 from benchmarks.workload import of_paper
 from transformer.model import packed
+from transformer.training import loss
 from transformer.training import step as training_step
 from transformer.training.distributed import World
 from transformer.training.step import Learner
@@ -69,26 +78,71 @@ class Watch(TorchDispatchMode):
 PAIRS = 20_000  # random sentences for about twenty batches
 
 
-def learner_of(name: str) -> Learner:
-    """Return the learner of a row's model at the paper's size, on random sentences."""
+def learner_of(name: str, **changes) -> Learner:
+    """Return the learner of a row's model at the paper's size, except for `changes`, on random sentences."""
     work = of_paper(name, PAIRS)
+    experiment = replace(work.experiment, model=replace(work.experiment.model, **changes))
     measures_memory = patch.object(Learner, "accumulations", lambda *_: 1)
-    compiles = patch.object(Learner, "compile", lambda learner: setattr(learner, "capacity", None))
+    compiles = patch.object(
+        Learner, "compile", lambda learner: setattr(learner, "capacity", learner.largest_piece(learner.batches_of(0)))
+    )
     moves = patch.object(torch.nn.Module, "to", lambda model, _: model)  # fake parameters are made on the right device
     with FAKE, CUDA, measures_memory, compiles, moves:
-        return Learner(work.experiment, work.text, None, World(0, 1, CUDA), 0)
+        return Learner(experiment, work.text, None, World(0, 1, CUDA), 0)
+
+
+def update(learner: Learner, batch: np.ndarray) -> bool:
+    """Make one step. Return true if the gradients are still views of one buffer."""
+    with FAKE:
+        learner.update("step 1", batch, 1, False)
+    return all(parameter.grad._base is learner.gradients for parameter in learner.parameters)
 
 
 def step(name: str) -> dict:
-    """Train the model for one uncompiled step at full size. `views`: the gradients are still views of one buffer."""
+    """Train the model for one uncompiled step at full size."""
     learner = learner_of(name)
-    with Watch() as seen, FAKE:
-        learner.update("step 1", learner.batches_of(0)[0], 1, False)
-    views = all(parameter.grad._base is learner.gradients for parameter in learner.parameters)
-    return {"views": views, "operators": seen.operators.total()}
+    learner.capacity = None
+    with Watch() as seen:
+        views = update(learner, learner.batches_of(0)[0])
+    return {"views": views, "parameters": len(learner.parameters), "operators": seen.operators.total()}
+
+
+def compiled(name: str) -> dict:
+    """Compile the step of two layers up to Inductor's input graphs, for the most different batches."""
+    learner, graphs = learner_of(name, N=2), {"forward": [], "backward": []}
+
+    def keep(kind: str) -> Callable:
+        def compiler(graph: torch.fx.GraphModule, _) -> Callable:
+            graphs[kind].append(graph)
+            return make_boxed_func(graph)
+
+        return compiler
+
+    backend = aot_autograd(
+        fw_compiler=keep("forward"),
+        bw_compiler=keep("backward"),
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=select_decomp_table(),
+    )
+    with patch.object(torch, "compile", partial(torch.compile, backend=backend)):
+        learner.compiled = loss.compiled()
+    batches = sorted(learner.batches_of(0), key=lambda batch: learner.text.lengths[:, batch].max())
+    chosen = [batches[0], batches[len(batches) // 2], batches[-1]]
+    views = all([update(learner, batch) for batch in chosen])
+    (forward,), attention = graphs["forward"], torch.ops.higher_order.flex_attention
+    nodes = forward.graph.find_nodes(op="call_function", target=attention)
+    return {
+        "longest": [int(learner.text.lengths[:, batch].max()) for batch in chosen],
+        "pairs": [len(batch) for batch in chosen],
+        "views": views,
+        "backward": len(graphs["backward"]),
+        "breaks": sum(counters["graph_break"].values()),
+        "attention": sorted({str(x.meta["val"].dtype) for node in nodes for x in node.args[:3]}),
+    }
 
 
 if __name__ == "__main__":
+    _, part, model = sys.argv
     # A step's numbers go to the processor through pinned memory and an event. These have no fake.
     with patch.object(training_step, "copied", lambda numbers: (numbers, None)):
-        print(json.dumps(step(sys.argv[1])))
+        print(json.dumps(globals()[part](model)))

@@ -27,9 +27,8 @@ from transformer.training.loss import batch_losses, compiled
 
 LIKE_HEADS = {"h": 2, "d_k": 8, "d_v": 8, "d_model": 16, "P_drop": 0.0}
 FORMS = {"paper": {}, "narrow keys": {"d_k": 4}}  # Table 3, row B
-FORMS |= {
-    name: TABLE_5[name] for name in ("batch norm", "not scaled", "untied")
-}  # others do not change what blocks see
+# The other forms do not change what blocks see.
+FORMS |= {name: TABLE_5[name] for name in ("batch norm", "not scaled", "untied")}
 INDICES = np.arange(20)
 ROOM = (300, 200)
 

@@ -58,7 +58,7 @@ class EvaluatedRun:
         """Predict the target tokens of `text` in order (§3.1). model: replaces the run's model, in evaluation mode."""
         model, text = model or self.translator.model, self.text
         offsets, columns = text.target.offsets, np.empty((len(_Predictions._fields), len(text.target.ids)))
-        for indices in plan_batches(0, 0, text.lengths, (POSITIONS, POSITIONS)):  # small: logits are [n, V]
+        for indices in plan_batches(0, 0, text.lengths, (POSITIONS, POSITIONS)):  # one long pair, or several
             batch = text.batch(indices, model.device)
             places = np.concatenate([np.arange(offsets[index], offsets[index + 1]) for index in indices])
             log_p = (model(batch.source, batch.target) @ model.output_weight().T).log_softmax(dim=1)

@@ -31,9 +31,8 @@ class Evaluation:
         """Return the perplexity per subword: exp of the unsmoothed cross-entropy, base e."""
         total = torch.zeros((), dtype=torch.float64)
         model.eval()
-        for indices in plan_batches(0, 0, self.dev.lengths, self.experiment.training.budgets)[
-            self.world.rank :: self.world.size
-        ]:
+        batches = plan_batches(0, 0, self.dev.lengths, self.experiment.training.budgets)
+        for indices in batches[self.world.rank :: self.world.size]:
             total += batch_losses(model, self.dev.batch(indices, self.world.device), 0.0, dtype)[1].item()
         model.train()
         return perplexity(self.world.all_reduce(total.to(self.world.device)).item() / self.dev.lengths[1].sum())

@@ -16,7 +16,7 @@ _SHARES = 1 / 4, 1 / 2, 3 / 4  # shares of masked heads of one kind during trans
 _MINOR = 0.01  # nats per token, about 1 % of perplexity; heads with a lower increase count as minor
 
 
-class _Step(TypedDict):  # masks the next head, whose masking raises the loss least; files also have this head
+class _Step(TypedDict):  # after the head whose masking raises the loss least; files also name this head
     loss: float
 
 
