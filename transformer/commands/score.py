@@ -83,25 +83,13 @@ def score(
     low, high = limits(draws)
     content["scores"][metric] |= {"low": low, "high": high}
     if against:
-        others = list(read_lines(against, other_digest := hashlib.sha256()))
-        if len(others) != len(sides[1]):
-            raise InputError(f"{against}: expected {len(sides[1]):,} lines, as in {ref}, found {len(others):,}")
-        scores_of_both = [content["scores"][metric]["score"], scored(others, sides[1])["scores"][metric]["score"]]
-        both = zip(scores_of_both, (draws, resampled(others)), strict=True)
-        low, high, p = compare_uses(*((np.array([value]), np.array([samples])) for value, samples in both))
-        content["against"] = {"hyp": against, "hyp_sha256": other_digest.hexdigest(), "metric": metric}
-        content["against"] |= {"difference": scores_of_both[0] - scores_of_both[1], "low": low, "high": high, "p": p}
+        others, other_digest = _read_translations(against, len(sides[1]), ref)
+        other, other_draws = scored(others, sides[1])["scores"][metric]["score"], resampled(others)
+        content["against"] = {"hyp": against, "hyp_sha256": other_digest, "metric": metric}
+        content["against"] |= _difference(content["scores"][metric]["score"], draws, other, other_draws)
     content["subsets"] = {}
     for name, path in subset:
-        places = defaultdict(list)
-        for index, line in enumerate(sides[1]):
-            places[line].append(index)
-        chosen = [places[line].pop(0) if places[line] else None for line in read_lines(path)]
-        if not chosen:
-            raise InputError(f"{path}: expected references from {ref}, found an empty file")
-        if None in chosen:
-            line = chosen.index(None) + 1
-            raise InputError(f"{path}, line {line}: this line does not occur in {ref}, or not as often as in {path}")
+        chosen = _places(path, sides[1], ref)
         content["subsets"][name] = scored(*([side[index] for index in chosen] for side in sides))
     for name, path, side, digest in zip(("hyp", "ref"), (hyp, ref), sides, digests, strict=True):
         content |= {name: path, f"{name}_sha256": digest.hexdigest(), f"{name}_marks": marks(side)}
@@ -110,6 +98,37 @@ def score(
         print(f"! {problem}")
     if json:
         _write_score(json, content | {"run": about}, draws)
+
+
+def _read_translations(path: str, count: int, ref: str) -> tuple[list[str], str]:
+    """Return the lines of the file and its SHA-256. `count` is the number of lines of `ref`."""
+    digest = hashlib.sha256()
+    lines = list(read_lines(path, digest))
+    if len(lines) != count:
+        raise InputError(f"{path}: expected {count:,} lines, as in {ref}, found {len(lines):,}")
+    return lines, digest.hexdigest()
+
+
+def _difference(ours: float, our_draws: list[float], other: float, other_draws: list[float]) -> dict[str, float]:
+    """Return the difference of two scores, with the interval and p of a paired bootstrap."""
+    pair = ((ours, our_draws), (other, other_draws))
+    low, high, p = compare_uses(*((np.array([score]), np.array([draws])) for score, draws in pair))
+    return {"difference": ours - other, "low": low, "high": high, "p": p}
+
+
+def _places(path: str, references: list[str], ref: str) -> list[int]:
+    """Return the places of the file's lines in the references. Equal lines get the places of their occurrences."""
+    places = defaultdict(list)
+    for index, line in enumerate(references):
+        places[line].append(index)
+    chosen = []
+    for number, line in enumerate(read_lines(path), start=1):
+        if not places[line]:
+            raise InputError(f"{path}, line {number}: this line does not occur in {ref}, or not as often as in {path}")
+        chosen.append(places[line].pop(0))
+    if not chosen:
+        raise InputError(f"{path}: expected references from {ref}, found an empty file")
+    return chosen
 
 
 def _listing(content: dict, tokenized: bool) -> str:
