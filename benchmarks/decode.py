@@ -1,15 +1,16 @@
 """Benchmark of translation against CTranslate2 and Hugging Face's Transformers, with equal weights."""
 
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import sleep
 from typing import Any
 
 import cyclopts
@@ -30,6 +31,8 @@ from transformer.storage.files import InputError
 from transformer.translation.marian import save_marian
 from transformer.translation.translator import by_length, search
 
+PAUSE = 0.3  # seconds before a turn, because OpenMP's threads spin for up to 0.2 seconds after the last one
+TURN = 64  # minimum number of sentences per turn
 TOKENS = "tokens"  # the batch size in the run's settings
 ANY = 10**9  # no limit on tokens: all sentences of a call form one batch
 Ids = list[list[int]]
@@ -132,16 +135,17 @@ def start(name: str, folder: Path, run: Run, data: Data, threads: int) -> None:
         system = ctranslate2(folder, len(vocabulary), decoding, "int8" if name.endswith("int8") else "float32")
 
 
-def translate(*arguments: Any) -> tuple[float, Ids]:
-    """Translate in this worker; return the seconds and the outputs."""
-    return timed(lambda: system(*arguments))
+def translate(batches: list[Ids], *settings: int) -> tuple[float, Ids]:
+    """Translate batches in this worker; return the seconds and the outputs."""
+    sleep(PAUSE)
+    return timed(lambda: [output for batch in batches for output in system(batch, *settings)])
 
 
 def apart(name: str, stack: ExitStack, *work: Any) -> Callable[..., tuple[float, Ids]]:
     """Open a system in its own process, where it does not disturb other systems' threads. Return its `translate`."""
     pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
     pool.submit(start, name, *work).result()
-    return lambda *sentences: pool.submit(translate, *sentences).result()
+    return lambda *turn: pool.submit(translate, *turn).result()
 
 
 @dataclass
@@ -176,8 +180,6 @@ def main(
     decoding, experiment = load(trained.decoding, Decoding), load(trained.experiment)
     arrays = (TokenArray.open(prepared.ids("dev", name), prepared.offsets("dev", name)) for name in SIDES)
     sources, references = ([each[index].tolist() for index in range(min(sentences, len(each)))] for each in arrays)
-    # By default, OpenMP's threads spin for milliseconds after a turn and slow down the next system's turn.
-    os.environ["OMP_WAIT_POLICY"] = "passive"
     with TemporaryDirectory() as folder, ExitStack() as stack:
         kinds = {name: partial(apart, name, stack) for name in NAMES}
         workers, left_out = opened(kinds, NAMES, Path(folder), trained, prepared, threads)
@@ -196,16 +198,19 @@ def measured(
 ) -> dict[str, Translated]:
     """Translate each chunk with all systems in turn. A chunk is a batch or, by tokens, a batch per thread."""
     if size == TOKENS:
-        tokens, chunks = decoding.max_tokens, by_length(sources, decoding.max_tokens * threads)
+        tokens, chunks, per_turn = decoding.max_tokens, by_length(sources, decoding.max_tokens * threads), 1
     else:
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         tokens, chunks = ANY, [order[at : at + size] for at in range(0, len(order), size)]
+        per_turn = max(1, TURN // size)
     taken = {name: Translated() for name in workers}
-    for chunk in chunks:
+    for at in range(0, len(chunks), per_turn):
+        turn = chunks[at : at + per_turn]
+        batches = [[sources[index] for index in chunk] for chunk in turn]
         for name, worker in workers.items():
-            seconds, outputs = worker([sources[index] for index in chunk], decoding.beam_size, tokens)
+            seconds, outputs = worker(batches, decoding.beam_size, tokens)
             taken[name].seconds += seconds
-            taken[name].outputs |= dict(zip(chunk, outputs, strict=True))
+            taken[name].outputs |= dict(zip(chain.from_iterable(turn), outputs, strict=True))
     return taken
 
 

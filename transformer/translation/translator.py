@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # it loads sacremoses, and a training would wait half a secon
     from transformer.data.tokenization import Tokenizer
 
 GPU = 8  # factor on `max_tokens` on a GPU, because kernel launches limit the speed of its steps, not the rows
-_THREAD_SHARE = 500  # minimum source tokens per thread: a small model's threads mostly wait for Python's lock
+_THREAD_SHARE = 150  # minimum source tokens per thread: a small model's threads mostly wait for Python's lock
 
 
 class TooLong(InputError):
