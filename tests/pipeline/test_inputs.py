@@ -159,8 +159,16 @@ def test_a_partial_page_uses_the_existing_files(tmp_path, monkeypatch):
     german = ["base/1", "base/2", "base/3", "big/1", "lstm/1", "conv/1"]
     french = ["base/1", "big/1"]
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
-    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model is not trained"
+    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model's weights are not here"
     assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model with a different architecture is trained"
+
+
+@pytest.mark.parametrize(("samples", "shown"), [(1, True), (0, False)])
+def test_a_page_without_samples_reads_no_text(samples, shown):
+    """A record of a corpus whose licence forbids copies has no samples."""
+    ask = asked("scale=iwslt15", f"report={{samples: {samples}}}")
+    assert bool(ask.page_files(wildcards(scale="iwslt15"))["samples"]) == shown
+    assert bool(ask.page_params(wildcards(scale="iwslt15"))["translations"]) == shown
 
 
 @pytest.mark.parametrize(("rows", "measured"), [("[base]", False), ("[base, big]", False), ("[base, lstm]", True)])

@@ -162,7 +162,9 @@ class Viewer(Keys):
 class Report(Keys):
     """The page."""
 
-    samples: Annotated[Small, described("Number of best outputs, of worst outputs and of random outputs.")]
+    samples: Annotated[
+        int, Meta(ge=0, le=10_000), described("Number of best, of worst and of random outputs; 0 for none.")
+    ]
     core_hour: Annotated[Price, described("Price of one processor core for one hour.")]
     gpu_hour: Annotated[Price, described("Price of one GPU for one hour.")]
     currency: Annotated[Text, described("Currency of the prices.")]

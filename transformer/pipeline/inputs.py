@@ -272,7 +272,7 @@ class Inputs:
     def samples(self, scale: Pipeline) -> list[Paths]:
         """Return three files per task: the first base run's translation of the test set, source and reference."""
         translations = []
-        for task in scale.entry.tasks:
+        for task in scale.entry.tasks if self.config.report.samples else ():
             run = next((run for run in self.reported(scale) if run[:2] == (task, "base")), None)
             if run:
                 sides = [path for side in ("source", "target") for path in scale.text(task, "test", side)]

@@ -265,7 +265,7 @@ TABLES = {  # in the order of the page
 
 def _untrained(pipeline: Pipeline) -> str | None:
     trained = not pipeline.config.partial or pipeline.base_file(lambda run: run.average).exists()
-    return None if trained else "the base model is not trained"
+    return None if trained else "the base model's weights are not here"
 
 
 def _no_transformer(pipeline: Pipeline) -> str | None:
