@@ -159,7 +159,7 @@ def test_a_partial_page_uses_the_existing_files(tmp_path, monkeypatch):
     german = ["base/1", "base/2", "base/3", "big/1", "lstm/1", "conv/1"]
     french = ["base/1", "big/1"]
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
-    assert obstacles(pipeline)[FIGURES["positions"].title] == "the base model's weights are not here"
+    assert obstacles(pipeline)[FIGURES["positions"].title] == "no file en-de/base/1/average.safetensors"
     assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model with a different architecture is trained"
 
 

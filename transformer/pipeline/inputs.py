@@ -270,7 +270,10 @@ class Inputs:
         return list(dict.fromkeys(runs))
 
     def samples(self, scale: Pipeline) -> list[Paths]:
-        """Return three files per task: the first base run's translation of the test set, source and reference."""
+        """Return three files per task: the first base run's translation of the test set, source and reference.
+
+        Return none for a page without samples.
+        """
         translations = []
         for task in scale.entry.tasks if self.config.report.samples else ():
             run = next((run for run in self.reported(scale) if run[:2] == (task, "base")), None)

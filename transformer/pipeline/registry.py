@@ -263,9 +263,10 @@ TABLES = {  # in the order of the page
 # ------------------------------------------------------------------ figures
 
 
-def _untrained(pipeline: Pipeline) -> str | None:
-    trained = not pipeline.config.partial or pipeline.base_file(lambda run: run.average).exists()
-    return None if trained else "the base model's weights are not here"
+def _no_weights(pipeline: Pipeline) -> str | None:
+    weights = pipeline.base_file(lambda run: run.average)
+    there = not pipeline.config.partial or weights.exists()
+    return None if there else f"no file {'/'.join(weights.parts[-4:])}"
 
 
 def _no_transformer(pipeline: Pipeline) -> str | None:
@@ -275,7 +276,7 @@ def _no_transformer(pipeline: Pipeline) -> str | None:
 
 def _no_positions(pipeline: Pipeline) -> str | None:
     none = "the base model has no positions" if pipeline.base_model.positions == "none" else None
-    return _no_transformer(pipeline) or none or _untrained(pipeline)
+    return _no_transformer(pipeline) or none or _no_weights(pipeline)
 
 
 def _no_dot_products(pipeline: Pipeline) -> str | None:
@@ -289,12 +290,12 @@ def _no_heads(pipeline: Pipeline) -> str | None:
     if pipeline.of_runs(base, lambda run: run.analysis("heads")):
         return None
     unmeasured = "the base model is trained, but its heads are not measured"
-    return _no_transformer(pipeline) or _untrained(pipeline) or unmeasured
+    return _no_transformer(pipeline) or _no_weights(pipeline) or unmeasured
 
 
 def unknown_attention(pipeline: Pipeline) -> str | None:
     """Return the reason why the attention of the base model neither exists nor can be computed."""
-    return _no_transformer(pipeline) or (None if pipeline.files.attention.exists() else _untrained(pipeline))
+    return _no_transformer(pipeline) or (None if pipeline.files.attention.exists() else _no_weights(pipeline))
 
 
 def _attention_figure(name: str, title: str) -> _Entry:
