@@ -1,4 +1,4 @@
-"""The record on Multi30k rebuilds its tables, figures and page byte for byte, and its weights keep their scores."""
+"""The records rebuild their tables, figures and pages byte for byte, and the weights keep their scores."""
 
 import csv
 import gzip
@@ -25,6 +25,8 @@ from transformer.storage.files import sha256
 from transformer.storage.records import with_sum, without_sum
 
 RECORD = Path("results/record/multi30k")
+# The texts that a record's page shows, per record. IWSLT'15's licence allows no copies, so its page has no text.
+TEXTS = {"multi30k": [f"multi30k-test_2016_flickr.{side}" for side in ("en", "de", "fr")], "iwslt15": []}
 SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetensors"))
 # An x86-64 processor without its newer instructions, for each library that selects code by processor.
 OLDER = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
@@ -38,24 +40,23 @@ def made_files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256(path) for path in sorted(made)}
 
 
-def emptied(project: Path) -> None:
+def emptied(folder: Path) -> None:
     for name in ("tables", "figures"):
-        shutil.rmtree(project / RECORD / name, ignore_errors=True)
-    (project / RECORD / "report.html").unlink(missing_ok=True)
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / "report.html").unlink(missing_ok=True)
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    """Copy the project with its record, and the test sets for its page."""
+@pytest.fixture(scope="module", params=TEXTS)
+def record(tmp_path_factory, request) -> Path:
+    """Copy the project with one record, and the texts of the record's page. Return the copied record."""
     mirrored("multi30k-test_2016_flickr.en.gz")
-    project = copy_project(tmp_path_factory.mktemp("clone"))
-    shutil.copytree(ROOT / RECORD, project / RECORD)
-    targets = [f"resources/corpora/multi30k-test_2016_flickr.{name}" for name in ("en", "de", "fr")]
-    mirror = f"mirror={os.environ['TRANSFORMER_MIRROR']}"
-    own = ["--configfile", str(RECORD / "config.yaml"), "--config", mirror]
-    result = snakemake(project, *own, "--", *targets)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return project
+    project, folder = copy_project(tmp_path_factory.mktemp("clone")), RECORD.with_name(request.param)
+    shutil.copytree(ROOT / folder, project / folder)
+    targets = [f"resources/corpora/{name}" for name in TEXTS[request.param]]
+    own = ["--configfile", str(folder / "config.yaml"), "--config", f"mirror={os.environ['TRANSFORMER_MIRROR']}"]
+    result = snakemake(project, *own, "--", *targets) if targets else None
+    assert not result or result.returncode == 0, result.stdout + result.stderr
+    return project / folder
 
 
 def perturbed(content: object, chance: random.Random) -> object:
@@ -74,31 +75,31 @@ def perturbed_record(record: object, chance: random.Random) -> object:
     return with_sum(without_sum(changed)) if isinstance(changed, dict) and "sha256" in changed else changed
 
 
-def test_the_record_rebuilds_on_another_processor(project):
+def test_the_record_rebuilds_on_another_processor(record):
     """An older processor, and numbers that differ in the 15th digit, give the recorded outputs."""
-    chance = random.Random(1)
-    folder = project / RECORD
-    kept = {path: path.read_bytes() for name in ("*.json", "runs/**/*.json*") for path in folder.glob(name)}
+    chance, project = random.Random(1), record.parents[2]
+    kept = {path: path.read_bytes() for name in ("*.json", "runs/**/*.json*") for path in record.glob(name)}
     for path, content in kept.items():
         lines = content.splitlines() if path.suffix == ".jsonl" else [content]
         path.write_text("".join(json.dumps(perturbed_record(json.loads(line), chance)) + "\n" for line in lines))
-    emptied(project)
+    emptied(record)
     env = os.environ | OLDER | {"PYTHONPATH": str(project)}
-    build = [sys.executable, building.__file__, RECORD / "config.yaml"]
+    build = [sys.executable, building.__file__, record / "config.yaml"]
     result = subprocess.run(build, cwd=project, env=env, capture_output=True)
     for path, content in kept.items():
         path.write_bytes(content)
     assert result.returncode == 0, result.stderr.decode()
-    assert made_files(folder) == made_files(ROOT / RECORD)
+    assert made_files(record) == made_files(ROOT / record.relative_to(project))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("absolute", [False, True])
-def test_the_workflow_plans_only_the_records_tables(project, absolute: bool):
+def test_the_workflow_plans_only_the_records_tables(record, absolute: bool):
     """The workflow plans no training, search or analysis in the record's folder. They would overwrite the record."""
-    emptied(project)
-    config = [f"mirror={os.environ['TRANSFORMER_MIRROR']}", *[f"results={project / RECORD.parent}"] * absolute]
-    result = snakemake(project, "--dry-run", "--configfile", str(RECORD / "config.yaml"), "--config", *config)
+    emptied(record)
+    config = [f"mirror={os.environ['TRANSFORMER_MIRROR']}", *[f"results={record.parent}"] * absolute]
+    own = ["--configfile", str(record / "config.yaml"), "--config", *config]
+    result = snakemake(record.parents[2], "--dry-run", *own)
     assert result.returncode == 0, result.stdout + result.stderr
     planned = rules_of(result.stdout)
     assert {"table", "figure", "page"} < planned <= {"fetch", "unpack", "treebank", "table", "figure", "page", "all"}
@@ -139,11 +140,41 @@ def test_the_records_readme_states_bases_scores():
     assert stated == found
 
 
-def test_every_run_is_in_the_tables():
+def comparisons(name: str) -> dict[str, str]:
+    """Return the differences and verdicts of a record's first task: all of Table 2, and those of Table 5 on dev.
+
+    Comparisons at equal seconds are left out, because the seconds depend on other work on the machine.
+    """
+    tables, found = ROOT / RECORD.with_name(name) / "tables", {}
+    for line in (tables / "table2.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 5 and re.match("EN-(DE|VI): ", cells[0]) and not cells[1].startswith("seconds"):
+            equal = re.sub(r": [^;]*| \([^)]*\)", "", cells[1])
+            found[f"{cells[0][7:]}, equal {equal}"] = f"{cells[3]}, {cells[2]}"
+    for row in csv.DictReader(io.StringIO((tables / "table5.csv").read_text(encoding="utf-8"))):
+        if row["value"]:
+            value, low, high = (f"{float(row[key]):+.1f}".replace("-", "−") for key in ("value", "low", "high"))
+            found[f"{row['compared']}; dev"] = f"{value} ({low} to {high}), {row['verdict']}"
+    return found
+
+
+def test_captions_and_talks_are_compared():
+    """The README of the second record has every comparison that both records have."""
+    captions, talks = map(comparisons, TEXTS)
+    text = (ROOT / RECORD.with_name("iwslt15") / "README.md").read_text(encoding="utf-8")
+    shared = [key for key in captions if key in talks]
+    assert {"`base` − `lstm`, equal steps; test", "`base` − `conv`, equal steps; test"} <= set(shared)
+    table = "".join(f"| {key} | {captions[key]} | {talks[key]} |\n" for key in shared)
+    assert table in text, table
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_run_is_in_the_tables(name: str):
     """The record's configuration lists the seeds of all existing runs. The tables list the missing runs."""
-    pipeline = Pipeline(read([str(ROOT / RECORD / "config.yaml")], []))
-    there = {"/".join(path.parts[-4:-1]) for path in (ROOT / RECORD).glob("runs/*/*/*/run.json")}
-    notes = "".join(path.read_text("utf-8") for path in (ROOT / RECORD).glob("tables/table*.md"))
+    folder = ROOT / RECORD.with_name(name)
+    pipeline = Pipeline(read([str(folder / "config.yaml")], []))
+    there = {"/".join(path.parts[-4:-1]) for path in folder.glob("runs/*/*/*/run.json")}
+    notes = "".join(path.read_text("utf-8") for path in folder.glob("tables/table*.md"))
     named = re.findall(r"these runs have not been made: (.*)\.", notes)
     missing = {run for names in named for run in names.split(", ")}
     assert set(map(str, pipeline.all_runs())) == there | missing
@@ -152,9 +183,10 @@ def test_every_run_is_in_the_tables():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", SHIPPED, ids=lambda run: run.parts[-3])
-def test_shipped_weights_have_the_stated_scores(project, run, tmp_path):
+@pytest.mark.parametrize("record", ["multi30k"], indirect=True)
+def test_shipped_weights_have_the_stated_scores(record, run, tmp_path):
     """The model card states the scores of the int8 weights on three test sets."""
-    run = run.relative_to(ROOT)
+    run, project = run.relative_to(ROOT), record.parents[2]
     name, target = "/".join(run.parts[-3:]), run.parts[-3][3:5]
     hyp, scored, scores = tmp_path / "hyp", tmp_path / "scores.json", []
     for corpus in ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"):
