@@ -24,10 +24,12 @@ from transformer.pipeline.scale import Pipeline
 from transformer.storage.files import sha256
 from transformer.storage.records import with_sum, without_sum
 
-RECORD = Path("results/record/multi30k")
+RECORDS = Path("results/record")
+RECORD = RECORDS / "multi30k"
 # The texts that each record's tables and page are built from.
 TEXTS = {"multi30k": [f"multi30k-test_2016_flickr.{side}" for side in ("en", "de", "fr")]}
 TEXTS |= {"iwslt15": ["iwslt15-tst2013.vi"]}
+SOURCES = {"multi30k": "multi30k-test_2016_flickr.en.gz", "iwslt15": "iwslt15-tst2013.vi"}
 SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetensors"))
 # An x86-64 processor without its newer instructions, for each library that selects code by processor.
 OLDER = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
@@ -50,8 +52,8 @@ def emptied(folder: Path) -> None:
 @pytest.fixture(scope="module", params=TEXTS)
 def record(tmp_path_factory, request) -> Path:
     """Copy the project with one record and its texts. Return the copied record."""
-    mirrored("multi30k-test_2016_flickr.en.gz")
-    project, folder = copy_project(tmp_path_factory.mktemp("clone")), RECORD.with_name(request.param)
+    mirrored(SOURCES[request.param])
+    project, folder = copy_project(tmp_path_factory.mktemp("clone")), RECORDS / request.param
     shutil.copytree(ROOT / folder, project / folder)
     targets = [f"resources/corpora/{name}" for name in TEXTS[request.param]]
     own = ["--configfile", str(folder / "config.yaml"), "--config", f"mirror={os.environ['TRANSFORMER_MIRROR']}"]
@@ -146,7 +148,7 @@ def comparisons(name: str) -> dict[str, str]:
 
     Comparisons at equal seconds are left out, because the seconds depend on other work on the machine.
     """
-    tables, found = ROOT / RECORD.with_name(name) / "tables", {}
+    tables, found = ROOT / RECORDS / name / "tables", {}
     for line in (tables / "table2.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) == 5 and re.match("EN-(DE|VI): ", cells[0]) and not cells[1].startswith("seconds"):
@@ -161,18 +163,30 @@ def comparisons(name: str) -> dict[str, str]:
 
 def test_captions_and_talks_are_compared():
     """The README of the second record has every comparison that both records have."""
-    captions, talks = map(comparisons, TEXTS)
-    text = (ROOT / RECORD.with_name("iwslt15") / "README.md").read_text(encoding="utf-8")
+    captions, talks = comparisons("multi30k"), comparisons("iwslt15")
+    text = (ROOT / RECORDS / "iwslt15/README.md").read_text(encoding="utf-8")
     shared = [key for key in captions if key in talks]
-    assert {"`base` − `lstm`, equal steps; test", "`base` − `conv`, equal steps; test"} <= set(shared)
+    assert {"`base` − `lstm`, equal steps; test", "`base`, 5 checkpoints − the last; dev"} <= set(shared)
     table = "".join(f"| {key} | {captions[key]} | {talks[key]} |\n" for key in shared)
-    assert table in text, table
+    assert f"| --- | --: | --: |\n{table}\n" in text, table
+
+
+def test_the_second_records_readme_states_its_scores():
+    """Each run has a row with BLEU, its interval, BLEU without training pairs, and sacreBLEU."""
+    folder = ROOT / RECORDS / "iwslt15"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    for path in folder.glob("runs/*/*/*/test.json"):
+        content = json.loads(path.read_text())
+        bleu, sacrebleu = (content["scores"][metric] for metric in ("tokenized", "sacrebleu"))
+        unseen = content["subsets"]["unseen"]["scores"]["tokenized"]
+        row = f"| {bleu['score']:.2f} | {bleu['low']:.1f} – {bleu['high']:.1f} | {unseen['score']:.2f} "
+        assert f"{row}| {sacrebleu['score']:.2f} |" in text
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_run_is_in_the_tables(name: str):
     """The record's configuration lists the seeds of all existing runs. The tables list the missing runs."""
-    folder = ROOT / RECORD.with_name(name)
+    folder = ROOT / RECORDS / name
     pipeline = Pipeline(read([str(folder / "config.yaml")], []))
     there = {"/".join(path.parts[-4:-1]) for path in folder.glob("runs/*/*/*/run.json")}
     notes = "".join(path.read_text("utf-8") for path in folder.glob("tables/table*.md"))
