@@ -26,10 +26,11 @@ from transformer.storage.records import with_sum, without_sum
 
 RECORDS = Path("results/record")
 RECORD = RECORDS / "multi30k"
-# The texts that each record's tables and page are built from.
-TEXTS = {"multi30k": [f"multi30k-test_2016_flickr.{side}" for side in ("en", "de", "fr")]}
-TEXTS |= {"iwslt15": ["iwslt15-tst2013.vi"]}
-SOURCES = {"multi30k": "multi30k-test_2016_flickr.en.gz", "iwslt15": "iwslt15-tst2013.vi"}
+# The downloads of the texts that each record's tables and page are built from.
+TEXTS = {
+    "multi30k": [f"multi30k-test_2016_flickr.{side}.gz" for side in ("en", "de", "fr")],
+    "iwslt15": ["iwslt15-tst2013.vi"],
+}
 SHIPPED = sorted(path.parent for path in (ROOT / RECORD).rglob("average.safetensors"))
 # An x86-64 processor without its newer instructions, for each library that selects code by processor.
 OLDER = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
@@ -52,10 +53,11 @@ def emptied(folder: Path) -> None:
 @pytest.fixture(scope="module", params=TEXTS)
 def record(tmp_path_factory, request) -> Path:
     """Copy the project with one record and its texts. Return the copied record."""
-    mirrored(SOURCES[request.param])
+    for text in TEXTS[request.param]:
+        mirrored(text)
     project, folder = copy_project(tmp_path_factory.mktemp("clone")), RECORDS / request.param
     shutil.copytree(ROOT / folder, project / folder)
-    targets = [f"resources/corpora/{name}" for name in TEXTS[request.param]]
+    targets = [f"resources/corpora/{text.removesuffix('.gz')}" for text in TEXTS[request.param]]
     own = ["--configfile", str(folder / "config.yaml"), "--config", f"mirror={os.environ['TRANSFORMER_MIRROR']}"]
     result = snakemake(project, *own, "--", *targets)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -172,15 +174,17 @@ def test_captions_and_talks_are_compared():
 
 
 def test_the_second_records_readme_states_its_scores():
-    """Each run has a row with BLEU, its interval, BLEU without training pairs, and sacreBLEU."""
-    folder = ROOT / RECORDS / "iwslt15"
-    text = (folder / "README.md").read_text(encoding="utf-8")
+    """Each run has a row: parameters, BLEU, its interval, BLEU without training pairs, sacreBLEU and perplexity."""
+    folder, found = ROOT / RECORDS / "iwslt15", []
     for path in folder.glob("runs/*/*/*/test.json"):
-        content = json.loads(path.read_text())
+        content, run = json.loads(path.read_text()), json.loads((path.parent / "run.json").read_text())
         bleu, sacrebleu = (content["scores"][metric] for metric in ("tokenized", "sacrebleu"))
         unseen = content["subsets"]["unseen"]["scores"]["tokenized"]
-        row = f"| {bleu['score']:.2f} | {bleu['low']:.1f} – {bleu['high']:.1f} | {unseen['score']:.2f} "
-        assert f"{row}| {sacrebleu['score']:.2f} |" in text
+        cells = [f"{run['parameters'] / 1e6:.2f} M", f"{bleu['score']:.2f}", f"{bleu['low']:.1f} – {bleu['high']:.1f}"]
+        cells += [f"{unseen['score']:.2f}", f"{sacrebleu['score']:.2f}", f"{run['dev_perplexity']:.1f}"]
+        found.append(" | ".join(cells))
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| .*? \| (\S+ M \| .* [\d.]+) \|$", text, re.MULTILINE)) == sorted(found)
 
 
 @pytest.mark.parametrize("name", TEXTS)
