@@ -17,7 +17,7 @@ RESOLVED = json.loads((ROOT / "tests/golden/experiments.json").read_text("utf-8"
 
 
 def test_all_recorded_runs_are_tested():
-    assert len(RECORDED) == 76
+    assert len(RECORDED) == 77
 
 
 @pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: "/".join(folder.parts[-5:]))
