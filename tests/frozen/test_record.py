@@ -146,7 +146,7 @@ def test_the_records_readme_states_bases_scores():
 
 
 def comparisons(name: str) -> dict[str, str]:
-    """Return the differences and verdicts of a record's first task: all of Table 2, and those of Table 5 on dev.
+    """Return the differences and verdicts of a record's first task, of Tables 2 and 5.
 
     Comparisons at equal seconds are left out, because the seconds depend on other work on the machine.
     """
@@ -157,9 +157,11 @@ def comparisons(name: str) -> dict[str, str]:
             equal = re.sub(r": [^;]*| \([^)]*\)", "", cells[1])
             found[f"{cells[0][7:]}, equal {equal}"] = f"{cells[3]}, {cells[2]}"
     for row in csv.DictReader(io.StringIO((tables / "table5.csv").read_text(encoding="utf-8"))):
-        if row["value"]:
-            value, low, high = (f"{float(row[key]):+.1f}".replace("-", "−") for key in ("value", "low", "high"))
-            found[f"{row['compared']}; dev"] = f"{value} ({low} to {high}), {row['verdict']}"
+        for split, prefix in (("dev", ""), ("test", "test_")):
+            if row[f"{prefix}value"]:
+                ends = (float(row[prefix + key]) for key in ("value", "low", "high"))
+                value, low, high = (f"{end:+.1f}".replace("-", "−") for end in ends)
+                found[f"{row['compared']}; {split}"] = f"{value} ({low} to {high}), {row[f'{prefix}verdict']}"
     return found
 
 

@@ -161,6 +161,7 @@ def test_a_partial_page_uses_the_existing_files(tmp_path, monkeypatch):
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
     assert obstacles(pipeline)[FIGURES["positions"].title] == "no file en-de/base/1/average.safetensors"
     assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model with a different architecture is trained"
+    assert obstacles(pipeline)[FIGURES["differences"].title] == "no other row of Table 3 than base is trained"
 
 
 @pytest.mark.parametrize(("samples", "shown"), [(1, True), (0, False)])
@@ -188,8 +189,8 @@ def test_the_architecture_of_a_row_of_table_2_is_not_its_name():
 
 
 def test_figures_of_a_transformer_are_left_out_for_other_architectures():
-    demo = "base: {architecture: lstm, N: 4, steps: 300, checkpoint_every: 20}, rows: [base, conv], parsing: null"
-    less = Pipeline(settings.read([], [f"scales={{demo: {{{demo}}}}}"]))
+    demo = "base: {architecture: lstm, N: 4, steps: 300, checkpoint_every: 20}, parsing: null"
+    less = Pipeline(settings.read([], [f"scales={{demo: {{{demo}, rows: [base, dropout-0.0, conv]}}}}"]))
     shown = {"figure1", "figure2", "figure3", "figure4", "figure5", "positions", "head_importance"}
     assert set(FIGURES) - set(made(less, FIGURES)) == shown
     assert obstacles(less)["Attention viewer"] == "expected a Transformer as base model, found 'lstm'"
