@@ -161,7 +161,20 @@ def test_a_partial_page_uses_the_existing_files(tmp_path, monkeypatch):
     assert params["expected"] == [*(f"en-de/{run}" for run in german), *(f"en-fr/{run}" for run in french)]
     assert obstacles(pipeline)[FIGURES["positions"].title] == "no file en-de/base/1/average.safetensors"
     assert obstacles(pipeline)[FIGURES["cost_curves"].title] == "no model with a different architecture is trained"
-    assert obstacles(pipeline)[FIGURES["differences"].title] == "no other row of Table 3 than base is trained"
+
+
+@pytest.mark.parametrize(
+    ("trained", "shown"),
+    [(["base"], False), (["heads-1"], False), (["base", "heads-1"], True), (["base", "conv"], False)],
+)
+def test_differences_from_base_need_base_and_another_row(tmp_path, monkeypatch, trained, shown):
+    config = settings.read([], ["partial=true"])
+    monkeypatch.chdir(tmp_path)
+    for experiment in trained:
+        run = Run(tmp_path / f"results/demo/runs/en-de/{experiment}/1")
+        run.folder.mkdir(parents=True)
+        run.scores("dev.last").touch()
+    assert ("differences" in made(Pipeline(config), FIGURES)) == shown
 
 
 @pytest.mark.parametrize(("samples", "shown"), [(1, True), (0, False)])
