@@ -335,7 +335,8 @@ def _no_baseline(pipeline: Pipeline) -> str | None:
 def _no_variation(pipeline: Pipeline) -> str | None:
     runs = pipeline.table_3_runs()
     trained = {run.experiment for run in runs if pipeline.of_runs([run], lambda run: run.scores("dev.last"))}
-    return None if trained > {"base"} else "Table 3 needs base and another row, trained"
+    found = ", ".join(sorted(trained)) or "none"
+    return None if trained > {"base"} else f"expected base and another trained row of Table 3, found {found}"
 
 
 FIGURES = {  # in the order of the page
